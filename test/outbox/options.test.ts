@@ -46,8 +46,7 @@ const wrong: ReadonlyArray<readonly [string, unknown]> = [
   ["-1", -1],
   ["0.5", 0.5],
   ['""', ""],
-  // As the name of a file it is a database in memory.
-  ['"x y"', "file:x y?mode=memory"],
+  ['"x y"', "x y"],
   ["true", true],
   ["{}", {}],
   ["[]", []],
@@ -241,7 +240,8 @@ describe("what a part of the outbox is given", () => {
       Effect.gen(function* () {
         for (const path of pathsOf(options)) {
           const at = written(path)
-          for (const [name, value] of wrong) {
+          // Every text names a file, which SQLite would make.
+          for (const [name, value] of wrong.filter(([name]) => at !== "filename" || name !== '"x y"')) {
             const issues = issuesOf(yield* build(part, replaced(options, path, value)))
             const about = `${at}: ${name} gives ${JSON.stringify(issues)}`
             if (isLegal(title, at, name, required)) assert.isUndefined(issues, about)

@@ -2,7 +2,7 @@
  * The rehearsals of this process: each runs in the background, and its result is kept for a while.
  */
 import { randomUUID } from "node:crypto"
-import type { Rehearsal } from "@eventbus/core"
+import { LogLine, type Rehearsal } from "@eventbus/core"
 import { Cause, Clock, Effect, Exit, type Scope } from "effect"
 import { RehearsalNotFound, RehearsalRunning } from "../AdminError.ts"
 
@@ -46,7 +46,7 @@ export const make: Effect.Effect<Rehearsals, never, Scope.Scope> = Effect.gen(fu
   const run = Effect.fnUntraced(function* (begun: Kept, rehearse: Effect.Effect<Rehearsal.Report, unknown>) {
     const exit = yield* Effect.exit(rehearse)
     if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause))
-      yield* Effect.logError(`Rehearsal '${begun.id}' of binding '${begun.binding}' failed`, exit.cause)
+      yield* LogLine.error(`Rehearsal '${begun.id}' of binding '${begun.binding}' failed`, exit.cause)
     kept.set(begun.id, { ...begun, end: { atMillis: yield* Clock.currentTimeMillis, exit } })
   })
 
