@@ -51,6 +51,21 @@ describe("a named binding", () => {
     })
   )
 
+  it.effect("CFG-21 of thousands of mistakes the first are listed and the rest are counted, in little time", () =>
+    Effect.gen(function* () {
+      const body = { name: "orders", topic: "orders", groupId: "g" }
+      const keys = Object.fromEntries(Array.from({ length: 60_000 }, (_, index) => [`key${index}`, 1]))
+      const adopts = Array.from({ length: 60_000 }, () => 1)
+      for (const wrong of [{ ...body, ...keys }, { ...body, adopts }]) {
+        const beganMillis = performance.now()
+        const { issues } = yield* Effect.flip(Configuration.parseNamedBinding(JSON.stringify(wrong)))
+        assert.isBelow(performance.now() - beganMillis, 5_000)
+        assert.lengthOf(issues, 201)
+        assert.strictEqual(issues.at(-1)?.found, "59800 more mistakes")
+      }
+    })
+  )
+
   it("CFG-23 a duration is parsed as in a file", () => {
     assert.deepStrictEqual(
       ["7d", "1m 30s", "10 seconds", "PT10S"].map(Settings.parseDuration),

@@ -29,6 +29,10 @@ export const canonical = (node: Node.Node, shape: Shape.Shape, issues: Issues, k
     if (keyPath === undefined && key === undefined && entry.key.startsWith("x-")) continue
     const inner = key === undefined ? undefined : (struct?.keys.get(key)?.shape ?? dictionary?.value)
     if (key === undefined || inner === undefined) {
+      if (issues.isFull()) {
+        issues.more()
+        continue
+      }
       const path = [...Node.pathOf(keyPath), entry.key]
       const newName = struct?.formerSpellings.get(entry.key)
       if (newName === undefined) {

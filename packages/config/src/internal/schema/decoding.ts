@@ -90,6 +90,7 @@ const report = (
   prefix: Node.Path,
   issues: Issues
 ): void => {
+  if (issues.isFull()) return issues.more()
   let node: Node.Node | undefined = root
   let last: Node.Node = root
   let current = shape

@@ -1,5 +1,6 @@
 /**
- * Collects the mistakes of a configuration, at most one for each path: the first.
+ * Collects the mistakes of a configuration, at most one for each path: the first. A request with a hundred thousand mistakes must not keep the process busy, nor get an answer
+ * of many megabytes: the first ones are listed, and the rest are counted.
  */
 import type { EventBusError } from "@eventbus/core"
 import * as Node from "./node.ts"
@@ -9,19 +10,34 @@ export interface Issues {
   /** A file cannot be read at all. Keys that are missing because of it are no further mistakes. */
   readonly unreadable: (found: string, allowed: string, location: Node.SourceLocation) => void
   readonly isReadable: () => boolean
-  /** Issues sorted by file, line and column. */
+  /** Whether further mistakes are only counted, by `more`. */
+  readonly isFull: () => boolean
+  /** Counts a mistake that is not listed. */
+  readonly more: () => void
+  /** Issues sorted by file, line and column, and behind them how many are not listed. */
   readonly all: () => ReadonlyArray<EventBusError.ConfigurationIssue>
 }
+
+/** Mistakes that are listed. */
+const most = 200
 
 export const make = (): Issues => {
   const found: Array<EventBusError.ConfigurationIssue> = []
   const reported = new Set<string>()
   let readable = true
+  let notListed = 0
+  const isFull = () => found.length >= most
   const put = (issue: EventBusError.ConfigurationIssue) => {
     const { path, allowed, at } = issue
     // A mistake that many bindings share, such as one in the defaults, is reported once.
     const location = at?.line === undefined ? path : `${at.file}:${at.line}:${at.column} ${allowed}`
-    if (!reported.has(path) && !reported.has(location)) found.push(issue)
+    if (!reported.has(path) && !reported.has(location)) {
+      if (isFull()) {
+        notListed++
+        return
+      }
+      found.push(issue)
+    }
     reported.add(path).add(location)
   }
   return {
@@ -32,6 +48,8 @@ export const make = (): Issues => {
       found.push({ path: "", found: what, allowed, at: location })
     },
     isReadable: () => readable,
+    isFull,
+    more: () => void notListed++,
     all: () => {
       const files = new Map<string | undefined, number>()
       for (const { at } of found) if (!files.has(at?.file)) files.set(at?.file, files.size)
@@ -40,10 +58,13 @@ export const make = (): Issues => {
         at?.line ?? 0,
         at?.column ?? 0
       ]
-      return found.toSorted((left, right) => {
+      const sorted = found.toSorted((left, right) => {
         const [a, b] = [rank(left), rank(right)]
         return a[0]! - b[0]! || a[1]! - b[1]! || a[2]! - b[2]!
       })
+      if (notListed === 0) return sorted
+      const rest = { path: "", found: `${notListed} more mistakes`, allowed: "none; the first of them are listed" }
+      return [...sorted, rest]
     }
   }
 }
