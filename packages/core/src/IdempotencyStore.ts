@@ -25,7 +25,7 @@ export interface Options<in K, in V> {
    */
   readonly key?: (delivery: Delivery<K, V>) => string
   /**
-   * What the keys of `key` belong to: the store gets them as `{cluster}/{groupId}/{scope}:{key}`. Bindings that name the same scope share their keys on purpose, as for one
+   * The owner of the keys of `key`: the store gets them as `{cluster}/{groupId}/{scope}:{key}`. Bindings that name the same scope share their keys on purpose, as for one
    * stream of events on two topics, or for a topic that moves. A binding that gets another scope does not know the keys that it stored before. Not empty. Default: the topic of
    * the binding, so that the same key on two topics is other work; what a former version stored for the whole group as `{groupId}:{key}` counts, too.
    */

@@ -116,7 +116,7 @@ const ask = (
     })
   )
 
-/** What the authorizer refused with, made anew: the error may be a Proxy, or have getters that throw. Undefined for anything else. */
+/** The authorizer's refusal, made anew: its error may be a Proxy, or have getters that throw. Undefined for anything else. */
 const refusalOf = (cause: Cause.Cause<unknown>): Unauthorized | Forbidden | undefined => {
   try {
     const error = Cause.squash(cause)
