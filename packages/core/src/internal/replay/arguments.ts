@@ -1,7 +1,8 @@
 /**
- * Checks the counts, times and reasons that operators give to commands, before anything is asked of the cluster.
+ * Checks the counts, times, reasons and selections that operators give to commands, before anything is asked of the cluster.
  */
 import { Effect } from "effect"
+import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import { InvalidArgument } from "../../Replay.ts"
 
 /** A whole number of 0 or more; `Infinity` means all. */
@@ -21,6 +22,15 @@ export const reason = (command: string, given: string): Effect.Effect<void, Inva
   typeof given === "string" && given.trim() !== ""
     ? Effect.void
     : refuse(command, "reason", given === "" ? "empty" : given, "a text that says why")
+
+/** The dead letters that a command is about. The first issue is told. */
+export const selection = (
+  command: string,
+  given: DeadLetterSelection.DeadLetterSelection
+): Effect.Effect<void, InvalidArgument> => {
+  const [issue] = DeadLetterSelection.issues(given)
+  return issue === undefined ? Effect.void : refuse(command, issue.path, issue.given, issue.expected)
+}
 
 const refuse = (command: string, argument: string, given: unknown, expected: string) =>
   Effect.fail(new InvalidArgument({ command, argument, given: String(given), expected }))
