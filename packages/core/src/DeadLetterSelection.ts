@@ -114,7 +114,8 @@ const ofKey = (path: string, element: unknown): ReadonlyArray<Issue> =>
 const ofPosition = (path: string, element: unknown): ReadonlyArray<Issue> => {
   if (!Predicate.isObject(element)) return [issue(path, element, "a partition and an offset")]
   const { partition, offset } = element as { readonly [name: string]: unknown }
-  const isPartition = Number.isInteger(partition) && Number(partition) >= 0 && Number(partition) <= HeaderValues.maxInt32
+  const isPartition =
+    Number.isInteger(partition) && Number(partition) >= 0 && Number(partition) <= HeaderValues.maxInt32
   const isOffset = typeof offset === "bigint" && offset >= 0n && offset < 2n ** 63n
   return [
     ...(isPartition ? [] : [issue(`${path}.partition`, partition, "a whole number of 0 or more")]),

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import * as DeadLetterRecord from "../src/DeadLetterRecord.ts"
 import * as DeadLetterSelection from "../src/DeadLetterSelection.ts"
-import * as Arguments from "../src/internal/replay/arguments.ts"
 import * as Names from "../src/internal/record/headerNames.ts"
+import * as Arguments from "../src/internal/replay/arguments.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 

@@ -38,6 +38,7 @@ export const make = (
     ...replays,
     countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
+    restored: Listing.restored(target),
     stats: Stats.stats(target),
     list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(listTarget, page)),
     purge: (beforeMillis, options) =>

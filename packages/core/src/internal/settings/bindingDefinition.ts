@@ -20,6 +20,7 @@ import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as IdempotencyStore from "../../IdempotencyStore.ts"
+import type { LetterTransform } from "../../LetterTransform.ts"
 import * as Serde from "../../Serde.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as UserFunction from "../../UserFunction.ts"
@@ -74,6 +75,8 @@ export interface BindingDefinition<out R> extends PlainSettings {
   readonly handler: Handler<R>
   /** For whoever writes or reads records of the topic outside of the handler, such as tests. */
   readonly serdes: { readonly key: Serde.Any; readonly value: Serde.Any }
+  /** The functions that repair dead letters, by name. */
+  readonly transforms: ReadonlyMap<string, LetterTransform<unknown, unknown>>
   /** Decides what a failure in a tier means, before attempts are counted. */
   readonly classify: Classification.Classify
   readonly deadLetterTopic: string
@@ -127,6 +130,7 @@ export const definePerRecord = <K, V, E, R, P, D>(
     listenerType,
     batchFailureStrategy: options.batchFailureStrategy ?? Defaults.binding.batchFailureStrategy,
     serdes: { key, value },
+    transforms: transformsOf(options),
     classify: classificationOf(options),
     idempotency: options.idempotency,
     handler: {
@@ -138,6 +142,12 @@ export const definePerRecord = <K, V, E, R, P, D>(
     }
   }
 }
+
+const transformsOf = ({
+  transforms = {}
+}: {
+  readonly transforms?: Readonly<Record<string, LetterTransform<unknown, unknown>>>
+}) => new Map(Object.entries(transforms))
 
 const protection = <P, D>(
   options: FailureOptions<P, D> & Pick<Settings<never, never>, "topic" | "groupId" | "naming">
@@ -182,6 +192,7 @@ export const defineTransactional = <K, V, E, R, P, D>(
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value },
+    transforms: transformsOf(options),
     classify: classificationOf(options),
     handler: {
       _tag: "Transactional",
@@ -212,6 +223,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value },
+    transforms: transformsOf(options),
     classify: classificationOf(options),
     idempotency: options.idempotency,
     handler: {
