@@ -39,6 +39,7 @@ const rooms = {
     "delivery",
     "deadLetters",
     "letters",
+    "runs",
     "replay",
     "partition",
     "slots",

@@ -19,7 +19,10 @@ const isTest = (path: string): boolean => path.startsWith("test/") || path.inclu
 const isProgram = (file: SourceFile): boolean => file.module.staticExports.length === 0
 
 /** Errors that code of users raises, with where. */
-const raisedByUsers = new Map([["WriteRefused", "a `beforeWrite` hook"]])
+const raisedByUsers = new Map([
+  ["WriteRefused", "a `beforeWrite` hook"],
+  ["Skip", "a function of `transforms`"]
+])
 
 export const unusedExports: Check = (root) => {
   const sources = globSync(files, { cwd: root })

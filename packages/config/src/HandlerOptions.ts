@@ -1,7 +1,14 @@
 /**
  * The options that every kind of handler has.
  */
-import type { BindingOptions, CircuitBreaker, Classifier, DeadLetterRecord, Serde } from "@eventbus/core"
+import type {
+  BindingOptions,
+  CircuitBreaker,
+  Classifier,
+  DeadLetterRecord,
+  LetterTransform,
+  Serde
+} from "@eventbus/core"
 import type { Effect } from "effect"
 
 /** The options that every kind of handler has. `P` is the requirement of `onDeadLetter` and `probe`. */
@@ -21,6 +28,8 @@ export interface Options<K, V, E, P> {
   readonly errors?: { readonly [T in Tags<E>]: ReadonlyArray<string> }
   /** Called with each dead letter under the strategies ALERT_AND_STORE and CUSTOM, which require it. */
   readonly onDeadLetter?: (letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, P>
+  /** Functions that repair dead letters, by name, for plans that name one. Default: none. */
+  readonly transforms?: Readonly<Record<string, LetterTransform.LetterTransform<NoInfer<K>, NoInfer<V>>>>
   /** Asks whether the dependency works again, before the breaker becomes half-open. Default: the breaker becomes half-open without it. */
   readonly probe?: CircuitBreaker.Options<P>["probe"]
 }

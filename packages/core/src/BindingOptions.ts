@@ -14,6 +14,7 @@ import type { DeadLetter } from "./DeadLetter.ts"
 import type { Batch, Delivery } from "./Delivery.ts"
 import type { BatchProcessing } from "./EventBusError.ts"
 import type { Interceptor } from "./Interceptor.ts"
+import type { LetterTransform } from "./LetterTransform.ts"
 import type { RetryPolicy } from "./RetryPolicy.ts"
 import type { Route } from "./Route.ts"
 import type { Serde } from "./Serde.ts"
@@ -121,6 +122,11 @@ export interface Settings<K, V> {
    * record and its copies stay as they are. It is called when the handler first looks at the headers; an error that it throws fails the record. Default: none.
    */
   readonly enrich?: (record: ConsumerRecord) => ReadonlyArray<Header>
+  /**
+   * Functions that repair dead letters, by name: a plan may name one (`ReplayPlan`), and its run publishes what the function makes of each letter. Names are texts of 1 to 128
+   * characters, and stand in a header. Default: none.
+   */
+  readonly transforms?: Readonly<Record<string, LetterTransform<NoInfer<K>, NoInfer<V>>>>
   /**
    * Former names of the group: copies in the retry and dead letter topics that carry one of them belong to this binding, and so do replays for it. For a group that
    * was renamed. Copies of every other group are passed over. Committed offsets are not taken over: set those of the new group before its first start. Default: none.

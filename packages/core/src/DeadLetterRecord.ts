@@ -10,6 +10,7 @@ import * as FailureHeaders from "./internal/record/failureHeaders.ts"
 import * as Names from "./internal/record/headerNames.ts"
 import * as HeaderValues from "./internal/record/headerValues.ts"
 import { lastValues, readOrigin } from "./internal/record/origin.ts"
+import * as RunMark from "./internal/record/runMark.ts"
 import * as Spring from "./internal/record/springHeaders.ts"
 
 /** How a tier (0 is the main topic) gave the record up. */
@@ -67,6 +68,8 @@ export interface DeadLetterRecord {
   readonly tierHistory: ReadonlyArray<TierFailureRecord>
   /** How often it was replayed before it came here. Default 0, also where no owner is named: another system may have taken the header over from a record that it read. */
   readonly replayCount: number
+  /** The run (`ReplayRun`) whose copy this is, when one replayed the record last. Undefined where no owner is named, as for the count. */
+  readonly runId: string | undefined
   /** The group that dead-lettered it, or `#` and a hash of it where the copy had no room for the name; undefined when an older version or another system did. */
   readonly owner: string | undefined
   /** The record as it lies in the dead letter topic. */
@@ -101,6 +104,7 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
     lastExceptionMessage: HeaderValues.text(headers.get(Names.lastExceptionMessage)) ?? springException?.message ?? "",
     tierHistory: tierHistory(headers),
     replayCount: owner === undefined ? 0 : count(headers.get(Names.replayCount)),
+    runId: owner === undefined ? undefined : RunMark.read(headers.get(Names.runId))?.runId,
     owner,
     record
   } satisfies Omit<DeadLetterRecord, "cause" | "fingerprint">

@@ -73,5 +73,8 @@ export const deadLetter = {
   batchSize: 100
 } as const
 
+/** Settings of a run over dead letters, which `ReplayPlan.PlanRequest` explains. */
+export const run = { rate: 50, canary: 20, canaryWaitMillis: 60_000, stopAbove: 5 } as const
+
 /** Settings of idempotency, which `IdempotencyStore.Options` explains. */
 export const idempotency = { leaseMillis: 60_000, retentionMillis: 86_400_000 } as const

@@ -37,6 +37,7 @@ import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
 import * as Ranges from "./Ranges.ts"
 import type { DeadLetters, InvalidArgument } from "./Replay.ts"
+import type { Runs } from "./ReplayRun.ts"
 import { type BindingSnapshot, type Decision, LagPollInterval } from "./Snapshot.ts"
 
 /** An event that says what a binding shows now, and why. */
@@ -104,6 +105,8 @@ export class EventBusConnector extends Context.Service<
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError>
     /** The commands of operators on a binding's dead letter topic: replays, statistics, purge. */
     readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, BindingLookupError>
+    /** Plans over a binding's dead letters, and their runs: preview, apply, receipt. */
+    readonly runs: (name: string) => Effect.Effect<Runs, BindingLookupError>
     /** The bindings that read a topic, on whatever cluster, in their main container or in a retry tier. */
     readonly getByTopic: (topic: string) => Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** How all bindings are, and why not better. Costs no I/O. */
@@ -187,6 +190,7 @@ const make = Effect.gen(function* () {
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
     deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
+    runs: (name) => Effect.map(registry.find(name), ({ container }) => container.runs),
     getByTopic: (topic) =>
       Effect.map(listBindings, (all) =>
         all.filter(({ containers }) => containers.some((container) => container.topic === topic))

@@ -94,6 +94,14 @@ export const deadLetter = {
   batchSize: whole(1)
 } as const
 
+/** Settings of a run over dead letters, which `ReplayPlan.PlanRequest` explains. */
+export const run = {
+  rate: whole(1, 100_000),
+  canary: whole(0, 1_000_000),
+  canaryWait: wire(0),
+  stopAbove: { minimum: 0, maximum: 100, kind: "decimal" } as Range
+} as const
+
 /** Settings of idempotency, which `IdempotencyStore.Options` explains. */
 export const idempotency = { lease: wait(1_000), retention: wait(1) } as const
 

@@ -47,8 +47,10 @@ export interface DeadLetters {
     records: ReadonlyArray<Omit<RecordPosition, "topic">>,
     reason: string
   ) => Effect.Effect<number, BrokerError | ReplayError | InvalidArgument>
-  /** The records that were given up, with the reasons. */
+  /** The records that are given up, with the reasons. */
   readonly discarded: Effect.Effect<ReadonlyArray<Discarded>, BrokerError>
+  /** The records that were given up once, and that a plan with action `restore` let wait again. */
+  readonly restored: Effect.Effect<ReadonlyArray<Restored>, BrokerError>
   /** Reads the whole topic. */
   readonly stats: Effect.Effect<Stats, BrokerError>
   /** Records of one partition, in order. None when there is no such partition. */
@@ -111,6 +113,7 @@ export const Discarded = Schema.Struct({
   offset: Schema.String,
   reason: Schema.String,
   discardedAt: Schema.Number,
+  by: Schema.optionalKey(Schema.String),
   originalTopic: Schema.String,
   originalPartition: Schema.Int,
   originalOffset: Schema.String,
@@ -118,6 +121,20 @@ export const Discarded = Schema.Struct({
   exceptionMessage: Schema.String
 })
 export type Discarded = typeof Discarded.Type
+
+/** A record that was given up and waits again: who decided what, why and when. Times are epoch milliseconds. */
+export const Restored = Schema.Struct({
+  groupId: Schema.String,
+  partition: Schema.Int,
+  offset: Schema.String,
+  reason: Schema.String,
+  by: Schema.String,
+  restoredAt: Schema.Number,
+  discardedBecause: Schema.String,
+  discardedBy: Schema.optionalKey(Schema.String),
+  discardedAt: Schema.Number
+})
+export type Restored = typeof Restored.Type
 
 /** The result of a replay, in records. */
 export interface Report {

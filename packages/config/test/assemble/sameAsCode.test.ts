@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Configuration } from "@eventbus/config"
+import { Configuration, Handler } from "@eventbus/config"
 import { Binding, DeadLetter, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect } from "effect"
 import { withOrders } from "../issues.ts"
@@ -62,6 +62,16 @@ describe("a binding in a file and the same one in code", () => {
         issues.map(({ path, found }) => [path, found]),
         [["eventbus.bindings.orders.deadLetter", '"dead-letter" beside "dlt", in line 6, a duplicate']]
       )
+    })
+  )
+
+  it.effect("OPS-06 a binding of a file takes the transforms of its handler", () =>
+    Effect.gen(function* () {
+      const configuration = yield* Configuration.parse(withOrders())
+      const repair = () => Effect.succeed({ value: "repaired" })
+      const handler = Handler.make({ value: Serde.string, handler: () => Effect.void, transforms: { repair } })
+      const { definition } = handler.bind(configuration.bindings[0]!)
+      assert.deepStrictEqual([...definition.transforms], [["repair", repair]])
     })
   )
 

@@ -38,6 +38,7 @@ const names = [
     Names.originalOffset,
     Names.originalTimestamp,
     Names.compactMark,
+    Names.runId,
     Names.tierException(0),
     "constructor",
     "__proto__"

@@ -25,7 +25,7 @@ export interface Moment {
 export type Around = (moment: Moment) => Effect.Effect<void>
 
 /** The clients of one process. While it is suspended, nothing that it does arrives. */
-const clientsOf = ({ broker, kill: killClient }: Memory, clientId: string, around: Around): Service => {
+export const clientsOf = ({ broker, kill: killClient }: Memory, clientId: string, around: Around): Service => {
   const kill = killClient(clientId)
   let done = 0
   let frozenUntil = 0

@@ -81,7 +81,8 @@ const optionsOf = <K, V, E, P>(settings: BindingSettings, code: Options<K, V, E,
   value: code.value,
   ...(code.key === undefined ? {} : { key: code.key }),
   ...(code.onError === undefined ? {} : { onError: code.onError as BindingOptions.OnError<never> }),
-  ...(code.classifier === undefined ? {} : { classifier: code.classifier })
+  ...(code.classifier === undefined ? {} : { classifier: code.classifier }),
+  ...(code.transforms === undefined ? {} : { transforms: code.transforms })
 })
 
 const namesOf = (errors: { readonly [tag: string]: ReadonlyArray<string> } | undefined) =>

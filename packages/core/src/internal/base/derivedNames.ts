@@ -97,6 +97,10 @@ export const replayTransactionalId = (groupId: string, deadLetterTopic: string):
 export const formerReplayTransactionalId = (groupId: string, deadLetterTopic: string): string =>
   `${deadLetterGroup(groupId)}.replay.${deadLetterTopic}`
 
+/** `transactional.id` of plans, and of what operators ask of runs: `{group}/{dead letter topic}/runs`. It fences no replay. */
+export const runsTransactionalId = (groupId: string, deadLetterTopic: string): string =>
+  `${escaped(groupId)}/${deadLetterTopic}/runs`
+
 /** Whether no other group and topic have the same former name: only a name that has the separator in it can make one (ruling 81). */
 export const isFormerReplayIdUnique = (groupId: string, deadLetterTopic: string): boolean =>
   [groupId, deadLetterTopic].every((name) => !`.${name}.`.includes(".dlt.replay."))

@@ -44,6 +44,7 @@ export const make = <R>(
     ...replays,
     countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
+    restored: Listing.restored(target),
     stats: Stats.stats(target),
     groups: (options) => Groups.groups(listTarget, options),
     letters: (query) => LetterPages.page(listTarget, query),

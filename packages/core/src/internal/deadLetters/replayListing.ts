@@ -2,11 +2,13 @@
  * Lists dead letters for operators: page by page, with the state of each.
  */
 import { Effect, Stream } from "effect"
-import type { UnreadableBatch } from "../../Broker.ts"
+import type { PartitionOffsets, UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
+import type { ListedDeadLetter, Page } from "../../Replay.ts"
 import * as LettersTarget from "../letters/lettersTarget.ts"
+import type * as CopyOwner from "../record/copyOwner.ts"
+import * as Audits from "../replay/replayAudits.ts"
 import * as Journal from "../replay/replayJournal.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
 import * as TopicScan from "../replay/topicScan.ts"
@@ -38,12 +40,24 @@ export const list = (
     )
   }).pipe(Effect.scoped)
 
-/** Lists the discarded records with their reasons. */
-export const discarded = (target: ReplayProgress.Target): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
-  Effect.gen(function* () {
-    const admin = yield* target.broker.admin
-    const topic = Journal.topicOf(target.deadLetterTopic)
-    const logOffsets = yield* ReplayProgress.logOffsetsOf(admin, topic)
-    const scan = yield* TopicScan.open({ broker: target.broker, admin })
-    return yield* Journal.discarded(scan, topic, logOffsets, target)
-  }).pipe(Effect.scoped)
+/** Lists the discarded records, or the restored ones, with their reasons. */
+const audited =
+  <A>(
+    read: (
+      scan: TopicScan.TopicScan,
+      topic: string,
+      logOffsets: ReadonlyArray<PartitionOffsets>,
+      groups: CopyOwner.Groups
+    ) => Effect.Effect<ReadonlyArray<A>, BrokerError>
+  ) =>
+  (target: ReplayProgress.Target): Effect.Effect<ReadonlyArray<A>, BrokerError> =>
+    Effect.gen(function* () {
+      const admin = yield* target.broker.admin
+      const topic = Journal.topicOf(target.deadLetterTopic)
+      const logOffsets = yield* ReplayProgress.logOffsetsOf(admin, topic)
+      const scan = yield* TopicScan.open({ broker: target.broker, admin })
+      return yield* read(scan, topic, logOffsets, target)
+    }).pipe(Effect.scoped)
+
+export const discarded = audited(Audits.discarded)
+export const restored = audited(Audits.restored)

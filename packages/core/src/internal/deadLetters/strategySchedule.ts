@@ -7,7 +7,8 @@ import type { BrokerError } from "../../BrokerError.ts"
 import type { ReplaySettings } from "../../DeadLetter.ts"
 import * as Defect from "../failure/defect.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
-import type { DueReport, Replays, RunError } from "../replay/replay.ts"
+import type { DueReport, Replays } from "../replay/replay.ts"
+import type { RunError } from "../replay/replayAttempts.ts"
 import type { OnEvent } from "./strategyEvents.ts"
 
 /** Shortest time from the start of one run to the start of the next. */

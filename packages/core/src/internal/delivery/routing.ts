@@ -41,8 +41,7 @@ export const retryStateOf = (
 ): RetryState.RetryState => {
   if (partition.tier !== undefined) return RetryState.ofRetryTopic(record, partition.tier, definition)
   const replayed = ReplayHeaders.read(record, replayReader)
-  if (replayed === undefined) return RetryState.ofMainTopic(record)
-  return { ...RetryState.ofMainTopic(record), ...replayed }
+  return { ...RetryState.ofMainTopic(record), ...replayed, run: ReplayHeaders.runOf(record, replayReader) }
 }
 
 /** Where a record was read first: the same in the main topic, in each tier, and after a replay. Nothing else of its headers is read. */
@@ -119,7 +118,8 @@ const toNextTier = <R>(
     totalAttempts,
     firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
     trail: tier === state.tier ? state.trail : [...state.trail, tierFailure(state, failed, nowMillis)],
-    replayCount: state.replayCount
+    replayCount: state.replayCount,
+    run: state.run
   })
   return {
     settlement: "Routed",
@@ -223,6 +223,7 @@ export const deadLetter = <R>(
     firstFailureMillis: state.firstFailureMillis ?? failed.firstFailureMillis,
     trail: [...state.trail, tierFailure(state, failed, nowMillis)],
     replayCount: state.replayCount,
+    run: state.run,
     nowMillis,
     ownFingerprint: options.settings.fingerprint
   }

@@ -6,6 +6,7 @@ import type { Broker, PartitionOffsets } from "../../Broker.ts"
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import { Hostname } from "../../Hostname.ts"
+import type { Runs as RunCommands } from "../../ReplayRun.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"
 import { toMillis } from "../base/durations.ts"
 import * as DeadLetterCommands from "../deadLetters/commands.ts"
@@ -20,6 +21,7 @@ import * as HeldRecords from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyPublisher from "../publish/copyPublisher.ts"
 import type * as RetryTopics from "../publish/retryTopics.ts"
+import * as Runs from "../runs/ofBinding.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as BreakerPermits from "../slots/breakerPermits.ts"
@@ -41,6 +43,8 @@ export interface Container {
   readonly clusterStatus: LagPoller.ClusterStatus
   readonly failures: OngoingFailures.BindingFailures
   readonly deadLetters: DeadLetterCommands.DeadLetterCommands
+  /** The plans over its dead letters, and their runs. */
+  readonly runs: RunCommands
   readonly state: () => ContainerState
   /** The partitions that the consumers of this binding own. */
   readonly partitions: () => ReadonlyArray<Partition>
@@ -75,6 +79,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const copyPublisher = yield* CopyPublisher.make(definition, broker, prepareRetryTopics)
   const deadLetters = DeadLetterCommands.make(definition, broker, hostname, services)
   const breaker = yield* makeBreaker(definition)
+  const runs = Runs.make(definition, broker, hostname, () => breaker?.stateUnsafe() === "OPEN")
   const permits = breaker === undefined ? undefined : yield* makePermits(definition, breaker, clock)
   const limits = ConcurrencyLimits.make(definition, permits, clock)
   const held = HeldRecords.make(() => clock.currentTimeMillisUnsafe(), permits)
@@ -94,8 +99,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const { onStrategy, unreadableLetters } = runningStrategy()
   const pausing: Pausing.Pausing = Pausing.make({
     ...{ definition, breaker, hub, held, consumers, onConsumers, state, announce, unreadableLetters },
-    isStarted: () => lifecycle.phase === "STARTED",
-    fork: Effect.runForkWith(services)
+    ...{ isStarted: () => lifecycle.phase === "STARTED", fork: Effect.runForkWith(services) }
   })
 
   const snapshot = Snapshots.take({
@@ -130,7 +134,7 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const { pause, resume, pauseTier, resumeTier, decide } = pausing
   return {
-    ...{ definition, broker, hostname, clusterStatus, failures, state, deadLetters, snapshot },
+    ...{ definition, broker, hostname, clusterStatus, failures, state, deadLetters, runs, snapshot },
     ...{ deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide }
   }

@@ -8,6 +8,7 @@ import * as Failures from "../failure/failure.ts"
 import * as Fingerprint from "../failure/fingerprint.ts"
 import type { Undecodable } from "./decoding.ts"
 import * as Names from "./headerNames.ts"
+import * as RunMark from "./runMark.ts"
 
 /** Where a record was read first. A record of the main topic is its own origin. */
 export interface Origin extends TopicPartition {
@@ -43,6 +44,8 @@ export interface DeadLetter {
   readonly trail: ReadonlyArray<TierFailure>
   /** How often it was replayed. */
   readonly replayCount: number
+  /** The run that replayed it last. */
+  readonly run?: RunMark.RunMark | undefined
   readonly nowMillis: number
   /** The user's function that groups dead letters. */
   readonly ownFingerprint?: Fingerprint.OwnFingerprint | undefined
@@ -70,6 +73,7 @@ export const make = (letter: DeadLetter): Array<Header> => {
   )
   for (const tierFailure of trail) addTierFailure(headers, tierFailure)
   if (letter.replayCount > 0) headers.push(number(Names.replayCount, letter.replayCount))
+  if (letter.run !== undefined) headers.push(RunMark.header(letter.run))
   if (undecodable !== undefined) headers.push(...decodeHeaders(undecodable))
   return headers
 }

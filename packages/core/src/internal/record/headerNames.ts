@@ -62,6 +62,11 @@ export const replayCount = "x-eventbus-replay-count"
 export const replayGroup = "x-eventbus-replay-group"
 export const replayBond = "x-eventbus-replay-bond"
 
+/** The run that published a copy, and the dead letter that it is made of. */
+export const runId = "x-eventbus-run-id"
+/** The function of the binding that made the value of a copy. It stays with the record, and is shown only. */
+export const transformedBy = "x-eventbus-transformed-by"
+
 /** The group that a copy in a retry or dead letter topic belongs to, bound to that topic. */
 export const copyOwner = "x-eventbus-copy-owner"
 /** Owner, tier and delivery number in one short header, for a copy that has no room for more. */
@@ -93,6 +98,7 @@ const rewritten: ReadonlySet<string> = new Set([
   replayCount,
   replayGroup,
   replayBond,
+  runId,
   copyOwner,
   compactMark
 ])

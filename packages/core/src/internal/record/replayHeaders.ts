@@ -11,6 +11,7 @@ import { withoutOtherFormats } from "./headerSets.ts"
 import * as HeaderValues from "./headerValues.ts"
 import { inHeadersOf, readOrigin } from "./origin.ts"
 import * as ReplayBond from "./replayBond.ts"
+import * as RunMark from "./runMark.ts"
 
 /** The history of a replayed record. `replayCount` includes this replay. */
 export interface Replayed {
@@ -31,12 +32,13 @@ const maxReplayCount = 1_000_000_000
 export const forSource = (
   letter: DeadLetterRecord.DeadLetterRecord,
   groupId: string,
-  target: ReplayBond.Target
+  target: ReplayBond.Target,
+  runId?: string
 ): ReadonlyArray<Header> => [
   ...usersOwn(letter),
   ...originHeaders(letter),
   number(Names.firstFailureTimestamp, letter.firstFailureTimestamp),
-  ...marks(letter, groupId),
+  ...marks(letter, groupId, runId),
   ReplayBond.header(target)
 ]
 
@@ -45,7 +47,8 @@ export const forTier = (
   letter: DeadLetterRecord.DeadLetterRecord,
   groupId: string,
   { topic, tier }: { readonly topic: string; readonly tier: number },
-  nowMillis: number
+  nowMillis: number,
+  runId?: string
 ): ReadonlyArray<Header> => [
   ...usersOwn(letter),
   ...originHeaders(letter),
@@ -54,7 +57,7 @@ export const forTier = (
   number(Names.retryTier, tier),
   number(Names.retryAttempt, 1),
   number(Names.retryTimestamp, nowMillis),
-  ...marks(letter, groupId),
+  ...marks(letter, groupId, runId),
   CopyOwner.mark(topic, groupId)
 ]
 
@@ -75,6 +78,13 @@ export const read = (record: ConsumerRecord, reader: Reader): Replayed | undefin
 export const foreign = (record: ConsumerRecord, reader: Reader): string | undefined => {
   const group = boundGroup(record, reader.clusterId)
   return group === undefined || CopyOwner.isOurs(reader, group) ? undefined : group
+}
+
+/** The run that published the record for this group, whatever its origin is. */
+export const runOf = (record: ConsumerRecord, reader: Reader): RunMark.RunMark | undefined => {
+  const value = HeaderValues.last(record.headers, Names.runId)
+  const group = value === undefined ? undefined : boundGroup(record, reader.clusterId)
+  return group !== undefined && CopyOwner.isOurs(reader, group) ? RunMark.read(value) : undefined
 }
 
 const countOf = ({ headers }: ConsumerRecord): number | undefined =>
@@ -105,7 +115,12 @@ const originHeaders = (letter: DeadLetterRecord.DeadLetterRecord): ReadonlyArray
 const encoder = new TextEncoder()
 
 /** The group is never cut: a cut name would be another group's. */
-const marks = (letter: DeadLetterRecord.DeadLetterRecord, groupId: string): ReadonlyArray<Header> => [
-  number(Names.replayCount, Math.min(maxReplayCount, letter.replayCount + 1)),
-  { key: Names.replayGroup, value: encoder.encode(groupId) }
+const marks = (
+  { replayCount, record: { partition, offset } }: DeadLetterRecord.DeadLetterRecord,
+  groupId: string,
+  runId: string | undefined
+): ReadonlyArray<Header> => [
+  number(Names.replayCount, Math.min(maxReplayCount, replayCount + 1)),
+  { key: Names.replayGroup, value: encoder.encode(groupId) },
+  ...(runId === undefined ? [] : [RunMark.header({ runId, partition, offset })])
 ]

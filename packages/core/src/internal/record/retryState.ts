@@ -13,6 +13,7 @@ import * as Names from "./headerNames.ts"
 import * as HeaderValues from "./headerValues.ts"
 import { timestamp, wholeNumber } from "./headerValues.ts"
 import { inHeadersOf, lastValues, type OwnHeaders, readOrigin } from "./origin.ts"
+import * as RunMark from "./runMark.ts"
 
 export interface RetryState {
   readonly origin: Origin
@@ -30,6 +31,8 @@ export interface RetryState {
   readonly trail: ReadonlyArray<TierFailure>
   /** How often it was replayed. */
   readonly replayCount: number
+  /** The run that replayed it last. */
+  readonly run?: RunMark.RunMark | undefined
 }
 
 const noFailures: ReadonlyArray<TierFailure> = []
@@ -65,7 +68,8 @@ export const ofRetryTopic = (record: ConsumerRecord, topic: TierTopic, reader: R
     totalAttempts: wholeNumber(headers.get(Names.totalAttempts), 0, maxAttempts) ?? 0,
     firstFailureMillis: timestamp(headers.get(Names.firstFailureTimestamp)),
     trail: trailOf(headers, tier),
-    replayCount: replayCountOf(record, headers.get(Names.replayCount))
+    replayCount: replayCountOf(record, headers.get(Names.replayCount)),
+    run: runOf(record, headers.get(Names.runId))
   }
 }
 
@@ -104,6 +108,10 @@ class PositionInTier implements RetryPosition {
 /** Another producer may have taken the count over from a record that it read: only a copy of ours tells how often it was replayed. */
 const replayCountOf = (record: ConsumerRecord, told: HeaderValues.HeaderValue): number =>
   told === undefined || CopyOwner.of(record) === undefined ? 0 : (wholeNumber(told, 0, maxAttempts) ?? 0)
+
+/** As for the count. */
+const runOf = (record: ConsumerRecord, told: HeaderValues.HeaderValue): RunMark.RunMark | undefined =>
+  told === undefined || CopyOwner.of(record) === undefined ? undefined : RunMark.read(told)
 
 /**
  * The origin, if it is in a topic that the binding reads: a copy that a mirror put here under another topic name tells of a record that the binding never had, and a
@@ -149,6 +157,7 @@ export const headersFor = (record: ConsumerRecord, state: RetryState): Array<Hea
   }
   for (const tierFailure of state.trail) addTierFailure(headers, tierFailure)
   if (state.replayCount > 0) headers.push(number(Names.replayCount, state.replayCount))
+  if (state.run !== undefined) headers.push(RunMark.header(state.run))
   headers.push(
     number(Names.retryTier, state.tier),
     number(Names.retryAttempt, state.attempt),

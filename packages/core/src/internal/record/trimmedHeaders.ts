@@ -10,7 +10,7 @@ import * as Spring from "./springHeaders.ts"
 
 /**
  * Trims the headers of a copy that its topic refused `times` times as too large (ruling 22). The first time drops error message, stack trace and trail of every set. The
- * second time keeps origin, reason, owner, replays, tier and delivery number. The third time keeps owner, tier and delivery number. The fourth time these three
+ * second time keeps origin, reason, owner, replays, run, tier and delivery number. The third time keeps owner, tier and delivery number. The fourth time these three
  * become one short header. The user's own headers and the value always stay.
  */
 export const trim = (headers: ReadonlyArray<Header>, times: number): ReadonlyArray<Header> => {
@@ -41,5 +41,6 @@ const essential: ReadonlySet<string> = new Set([
   Names.originalPartition,
   Names.originalOffset,
   Names.dltReason,
-  Names.replayCount
+  Names.replayCount,
+  Names.runId
 ])

@@ -4,9 +4,7 @@
  */
 import { Option, Schema } from "effect"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
-
-/** The partition of all entries. */
-export const partition = 0
+import { partition } from "./journalTail.ts"
 
 /** A run that holds the lease, or waits for it. */
 const ReplayLeaseHolder = Schema.Struct({

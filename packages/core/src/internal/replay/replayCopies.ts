@@ -2,11 +2,11 @@
  * The copies that a replay publishes: where each goes, and with which headers.
  */
 import { Clock, Effect } from "effect"
-import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import * as Partitioner from "../../Partitioner.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
-import { CopyRefused, type Run } from "./replayRun.ts"
+import { type Copy, CopyRefused, type Run } from "./replayRun.ts"
 import type { Target } from "./replayTargets.ts"
 
 /** The copy of a dead letter for the topic that it came from, or for the retry tier of the run. */
@@ -14,18 +14,22 @@ export const copyOf = Effect.fnUntraced(function* (run: Run, letter: DeadLetterR
   const { options, selection } = run
   const { record, key, value } = letter
   const { topic } = target
+  const runId = selection.planned?.runId
   // Time and partition are set here, because the bond in the headers names them.
   const timestamp = yield* Clock.currentTimeMillis
   const partition = yield* partitionIn(run, letter, topic, target.partition)
   const headers =
     selection.tier === undefined
-      ? ReplayHeaders.forSource(letter, options.groupId, {
-          clusterId: run.admin.clusterId,
-          ...{ topic, partition, timestamp }
-        })
-      : ReplayHeaders.forTier(letter, options.groupId, { topic, tier: selection.tier }, timestamp)
+      ? ReplayHeaders.forSource(
+          letter,
+          options.groupId,
+          { clusterId: run.admin.clusterId, ...{ topic, partition, timestamp } },
+          runId
+        )
+      : ReplayHeaders.forTier(letter, options.groupId, { topic, tier: selection.tier }, timestamp, runId)
   const { compression } = record
-  return { record, copy: { topic, key, value, headers, partition, timestamp, compression } satisfies ProducerRecord }
+  const copy: Copy = { record, copy: { topic, key, value, headers, partition, timestamp, compression } }
+  return copy
 })
 
 /** The wanted partition if the topic has it, or else the one of the key. */

@@ -14,7 +14,8 @@
  *   like `exhausted`.
  * - `adopted/{partition}/{offset}/{group}` → `{timestamp}`: this record, which was dead-lettered under a former name of the group, is dealt with. The position says
  *   nothing about such a record, since it may have passed it before the group adopted the name. Deleted once the record is gone from the topic.
- * - `discarded/{partition}/{offset}/{group}` → JSON: an operator discarded this record, and why. It stays.
+ * - `discarded/{partition}/{offset}/{group}` → JSON: an operator discarded this record, and why. It stays until the record is restored.
+ * - `restored/{partition}/{offset}/{group}` → JSON: an operator has restored a discarded record, and why. It stays.
  *
  * A replay that has something to write holds a lease, outside of any transaction (`leaseEntries.ts`):
  * - `lease/{run}/{group}` → JSON: who it is, and how far. Deleted at its end.
@@ -24,14 +25,12 @@
  *   Deleted once a replay takes it, somebody discards it, or the handler succeeds for it after a restart.
  * - `adopted/{partition}/{offset}/{group}`, as above, when the handler has succeeded.
  */
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import type { Admin, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
-import { Discarded } from "../../Replay.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
-import * as CopyOwner from "../record/copyOwner.ts"
 import type { TopicScan } from "./topicScan.ts"
 
 export const topicOf = DerivedNames.journal
@@ -109,7 +108,8 @@ export const load = (
   )
 }
 
-const entries = (scan: TopicScan, topic: string, logOffsets: ReadonlyArray<PartitionOffsets>) =>
+/** All records of the journal, read behind open transactions. */
+export const entries = (scan: TopicScan, topic: string, logOffsets: ReadonlyArray<PartitionOffsets>) =>
   Stream.flatMap(Stream.fromIterable(logOffsets), ({ partition, logStart, logEnd }) =>
     scan.read({ topic, partition, from: logStart, to: logEnd }, "await")
   )
@@ -159,47 +159,6 @@ export const exhaustedEntry = (topic: string, groupId: string, letter: DeadLette
     value: encoder.encode(`${record.timestamp} ${replayCount}`)
   }
 }
-
-/** The audit entry of a discarded record. */
-export const discardedEntry = (
-  topic: string,
-  groupId: string,
-  letter: DeadLetterRecord,
-  reason: string,
-  nowMillis: number
-): ProducerRecord => {
-  const { record, originalTopic, originalPartition, originalOffset, lastExceptionClass, lastExceptionMessage } = letter
-  const { partition, offset } = record
-  const audit: Discarded = {
-    ...{ groupId, partition, offset: String(offset), reason, discardedAt: nowMillis },
-    ...{ originalTopic, originalPartition, originalOffset: String(originalOffset) },
-    ...{ exceptionClass: lastExceptionClass, exceptionMessage: lastExceptionMessage }
-  }
-  const key = encoder.encode(`discarded/${partition}/${offset}/${groupId}`)
-  return { topic, key, value: encoder.encode(JSON.stringify(audit)) }
-}
-
-/** The records that the groups have discarded. An unreadable entry is left out. */
-export const discarded = (
-  scan: TopicScan,
-  topic: string,
-  logOffsets: ReadonlyArray<PartitionOffsets>,
-  groups: CopyOwner.Groups
-): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>
-  Effect.map(Stream.runCollect(entries(scan, topic, logOffsets)), (records) => {
-    const found = new Map<string, Discarded>()
-    for (const { key, value, transactional } of records) {
-      const name = key === null ? "" : decoder.decode(key)
-      const audit = name.startsWith("discarded/") && transactional !== false ? readAudit(value) : undefined
-      if (audit !== undefined && CopyOwner.isOurs(groups, audit.groupId)) found.set(name, audit)
-    }
-    return Array.from(found.values())
-  })
-
-const decodeAudit = Schema.decodeUnknownOption(Schema.fromJsonString(Discarded))
-
-const readAudit = (value: Uint8Array | null): Discarded | undefined =>
-  value === null ? undefined : Option.getOrUndefined(decodeAudit(decoder.decode(value)))
 
 /** The tombstone of a `taken` entry that the position has passed, or of another one whose record is dealt with now. */
 export const tombstone = (

@@ -3,15 +3,17 @@
  */
 import { Clock, Effect, Stream } from "effect"
 import type { UnreadableBatch } from "../../Broker.ts"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as BigInts from "../base/bigInts.ts"
 import * as LogLine from "../base/logLine.ts"
+import * as Audits from "./replayAudits.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import * as Refusals from "./replayRefusals.ts"
-import { batchRecords, keyOf, LeaseNeeded, type Run } from "./replayRun.ts"
+import * as Restores from "./replayRestores.ts"
+import { batchRecords, keyOf, LeaseNeeded, makesCopies, type Run, type Selection } from "./replayRun.ts"
 import * as Verdicts from "./replayVerdicts.ts"
 import * as TopicScan from "./topicScan.ts"
 
@@ -42,15 +44,17 @@ interface Batch {
   readonly last: ConsumerRecord | undefined
 }
 
+/** The offsets that the run comes to. */
+export const rangeOf = (run: Run, partition: ReplayProgress.PartitionProgress): TopicScan.Range => ({
+  topic: run.options.deadLetterTopic,
+  partition: partition.partition,
+  from: run.options.ownsPosition && run.selection.restores === undefined ? beginOf(run, partition) : partition.logStart,
+  to: partition.logEnd
+})
+
 export const replayPartition = Effect.fnUntraced(function* (run: Run, partition: ReplayProgress.PartitionProgress) {
   const { options, selection, state, progress } = run
-  const { logStart, logEnd } = partition
-  const range = {
-    topic: options.deadLetterTopic,
-    partition: partition.partition,
-    from: options.ownsPosition ? beginOf(run, partition) : logStart,
-    to: logEnd
-  }
+  const range = rangeOf(run, partition)
   let movesPosition = selection.inOrder && options.ownsPosition
   let batch: Batch = { ...nothing, from: 0n, position: range.from, last: undefined }
   const publish = Effect.suspend(() => {
@@ -85,7 +89,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
         if (verdict === "stop") return false
         batch = withLetter(run, partition, batch, letter, verdict)
         const isEnough = !(state.replayed + batch.letters.length < selection.count)
-        if (isEnough || isFull(batch)) yield* publish
+        if (isEnough || isFull(batch, selection)) yield* publish
         if (isEnough) return false
       }
       batch = { ...batch, position: nextOffset }
@@ -105,8 +109,10 @@ const warnOnce = ({ state: { warned } }: Run, batch: UnreadableBatch) =>
 
 const nothing = { letters: [], exhausted: [], refused: [], bytes: 0, passedOver: 0, foreign: [], unreadable: 0 }
 
-const isFull = ({ letters, exhausted, refused, bytes }: Batch): boolean =>
-  letters.length + exhausted.length + refused.length >= batchRecords || bytes >= batchBytes
+const isFull = ({ letters, exhausted, refused, bytes }: Batch, { planned }: Selection): boolean =>
+  letters.length + exhausted.length + refused.length >= batchRecords ||
+  bytes >= batchBytes ||
+  (planned !== undefined && letters.length >= planned.most())
 
 /** The batch and one more record. */
 const withLetter = (
@@ -163,30 +169,27 @@ const count = ({ state }: Run, partition: number, batch: Batch): void => {
 const publishBatch = Effect.fnUntraced(function* (
   run: Run,
   partition: ReplayProgress.PartitionProgress,
-  batch: Batch,
+  given: Batch,
   movesPosition: boolean
 ) {
   const { options, producer, selection, state } = run
   const { deadLetterTopic, groupId } = options
-  const journal = Journal.topicOf(deadLetterTopic)
-  if (!movesPosition && batch.letters.length === 0) return count(run, partition.partition, batch)
+  if (!movesPosition && given.letters.length === 0) return count(run, partition.partition, given)
+  if (producer !== undefined && selection.planned !== undefined) yield* selection.planned.ready
+  const { batch, copies } = producer === undefined ? { batch: given, copies: [] } : yield* copiesOf(run, given)
   const position = BigInts.max(batch.position, partition.position)
-  const notes = movesPosition ? notesBehind(run, partition, batch) : notesOf(run, partition, batch)
-  if (notes.length === 0 && batch.letters.length === 0 && position === partition.position)
+  const notes = yield* notesFor(run, partition, batch, movesPosition)
+  if (notes.length === 0 && batch.letters.length === 0 && (!movesPosition || position === partition.position))
     return count(run, partition.partition, batch)
   if (producer === undefined) return yield* Effect.fail(new LeaseNeeded())
-  const { discardedBecause } = selection
-  const nowMillis = yield* Clock.currentTimeMillis
-  const discards =
-    discardedBecause === undefined
-      ? []
-      : batch.letters.map((letter) => Journal.discardedEntry(journal, groupId, letter, discardedBecause, nowMillis))
-  const copies = discardedBecause === undefined ? yield* Refusals.copiesOf(run, batch.letters) : []
+  const discards = yield* discardsOf(run, batch)
   const positions = movesPosition ? yield* positionsOf(run, partition, batch, position) : []
   yield* producer.transaction((transaction) =>
     Effect.gen(function* () {
-      yield* Refusals.send(transaction, copies)
-      yield* transaction.sendAll([...positions, ...notes, ...discards])
+      const copied = yield* Refusals.send(transaction, copies)
+      const planned =
+        selection.planned === undefined ? [] : yield* selection.planned.entries(copied, batch.letters.length)
+      yield* transaction.sendAll([...positions, ...notes, ...discards, ...planned])
       if (!movesPosition) return
       const offset = { topic: deadLetterTopic, partition: partition.partition, offset: position }
       yield* transaction.sendOffsets(TopicName.deadLetterGroup(groupId), [offset])
@@ -194,6 +197,36 @@ const publishBatch = Effect.fnUntraced(function* (
   )
   state.replayed += batch.letters.length
   count(run, partition.partition, batch)
+  if (selection.planned !== undefined) yield* selection.planned.committed
+})
+
+const notesFor = (
+  run: Run,
+  partition: ReplayProgress.PartitionProgress,
+  batch: Batch,
+  movesPosition: boolean
+): Effect.Effect<ReadonlyArray<ProducerRecord>> => {
+  if (run.selection.restores !== undefined) return Restores.notesOf(run, partition, batch.letters)
+  return Effect.succeed(movesPosition ? notesBehind(run, partition, batch) : notesOf(run, partition, batch))
+}
+
+/** The copies of a batch, and the batch without the letters that could not be made ready: they stay. */
+const copiesOf = Effect.fnUntraced(function* (run: Run, batch: Batch) {
+  if (!makesCopies(run.selection)) return { batch, copies: [] }
+  const copies = yield* Refusals.copiesOf(run, batch.letters)
+  const copied = new Set(copies.map(({ record }) => record))
+  return { batch: { ...batch, letters: batch.letters.filter(({ record }) => copied.has(record)) }, copies }
+})
+
+/** The audit entries of records that are given up. */
+const discardsOf = Effect.fnUntraced(function* ({ options, selection }: Run, batch: Batch) {
+  const { discardedBecause: reason, discardedBy: by } = selection
+  if (reason === undefined) return []
+  const { deadLetterTopic, groupId } = options
+  const journal = Journal.topicOf(deadLetterTopic)
+  const nowMillis = yield* Clock.currentTimeMillis
+  const why = { reason, discardedAt: nowMillis, ...(by === undefined ? {} : { by }) }
+  return batch.letters.map((letter) => Audits.discardedEntry(journal, groupId, letter, why))
 })
 
 /** The position, and the topic that it belongs to. */

@@ -7,12 +7,23 @@
 import { Effect, Result } from "effect"
 import type { Transaction } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import * as FittingCopy from "./fittingCopy.ts"
 import { copyOf } from "./replayCopies.ts"
 import * as ReplayProgress from "./replayProgress.ts"
-import { CopyRefused, type Known, keyOf, LeaseNeeded, type Refusal, type Run, type RunState } from "./replayRun.ts"
+import {
+  type Copied,
+  type Copy,
+  CopyRefused,
+  type Known,
+  keyOf,
+  LeaseNeeded,
+  makesCopies,
+  type Refusal,
+  type Run,
+  type RunState
+} from "./replayRun.ts"
 import * as Targets from "./replayTargets.ts"
 
 export const nothingKnown = (): Known => ({
@@ -23,7 +34,7 @@ export const nothingKnown = (): Known => ({
 /** Whether the record stays because it cannot be published. Notes the reason. */
 export const isRefused = ({ options, selection, state }: Run, letter: DeadLetterRecord): boolean => {
   // A record that is given up is not published.
-  if (selection.discardedBecause !== undefined) return false
+  if (!makesCopies(selection)) return false
   const key = keyOf(letter.record)
   if (state.refused.has(key)) return true
   const target = Targets.targetOf(options, selection, letter)
@@ -65,30 +76,40 @@ const learnFrom = ({ refused, known }: RunState, { record, error }: Refusal, sou
 
 const sizeOf = ({ key, value }: ConsumerRecord): number => (key?.length ?? 0) + (value?.length ?? 0)
 
-interface Copy {
-  readonly record: ConsumerRecord
-  readonly copy: ProducerRecord
-}
-
-/** The copies of dead letters. */
+/** The copies of dead letters. One that cannot be made ready has none, and counts as refused. */
 export const copiesOf = (run: Run, letters: ReadonlyArray<DeadLetterRecord>) =>
-  Effect.forEach(letters, (letter) => {
-    const target = Targets.targetOf(run.options, run.selection, letter)
-    return target === undefined ? Effect.succeed([]) : Effect.map(copyOf(run, letter, target), (copy) => [copy])
-  }).pipe(Effect.map((copies) => copies.flat()))
+  Effect.forEach(
+    letters,
+    Effect.fnUntraced(function* (letter) {
+      const { prepare } = run.selection.planned ?? {}
+      const ready = prepare === undefined ? letter : yield* prepare(letter)
+      if (typeof ready === "string") {
+        run.state.refused.set(keyOf(letter.record), ready)
+        return []
+      }
+      const target = Targets.targetOf(run.options, run.selection, letter)
+      if (target === undefined) return []
+      // A record with another key belongs into the partition of that key.
+      const partition = ready.key === letter.key ? target.partition : undefined
+      return [yield* copyOf(run, ready, { ...target, partition })]
+    })
+  ).pipe(Effect.map((copies) => copies.flat()))
 
 /** Sends all copies, and fails with all that were refused. */
 export const send = Effect.fnUntraced(function* (transaction: Transaction, copies: ReadonlyArray<Copy>) {
   const refusals: Array<Refusal> = []
-  yield* Effect.forEach(
+  const copied = yield* Effect.forEach(
     copies,
-    ({ record, copy }) =>
-      Effect.map(Effect.result(FittingCopy.send(transaction, copy)), (sent) => {
-        if (Result.isFailure(sent)) refusals.push({ record, error: sent.failure })
+    (copy): Effect.Effect<ReadonlyArray<Copied>> =>
+      Effect.map(Effect.result(FittingCopy.send(transaction, copy.copy)), (sent) => {
+        if (Result.isSuccess(sent)) return [{ ...copy, stored: sent.success }]
+        refusals.push({ record: copy.record, error: sent.failure })
+        return []
       }),
-    { concurrency: "unbounded", discard: true }
+    { concurrency: "unbounded" }
   )
   if (refusals.length > 0) return yield* Effect.fail(new CopyRefused(refusals))
+  return copied.flat()
 })
 
 /** Whether a refusal is likely: a replay before this one left the record, or one that is no larger was too large for the topic. */
@@ -97,7 +118,7 @@ export const isDoubtful = (
   partition: ReplayProgress.PartitionProgress,
   letter: DeadLetterRecord
 ): boolean => {
-  if (selection.discardedBecause !== undefined || state.known.tried.has(keyOf(letter.record))) return false
+  if (!makesCopies(selection) || state.known.tried.has(keyOf(letter.record))) return false
   if (ReplayProgress.isRefused(partition, letter.record)) return true
   const target = Targets.targetOf(options, selection, letter)
   const tooLarge = target === undefined ? undefined : state.known.tooLarge.get(target.topic)

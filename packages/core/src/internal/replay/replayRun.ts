@@ -1,10 +1,18 @@
 /**
  * The state of a run of a replay, which its parts share: the settings, the selected records, and the progress.
  */
+import type { Effect } from "effect"
 import type { Admin, Broker, TransactionalProducer, UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import { type ConsumerRecord, partitionKey, type RecordPosition } from "../../ConsumerRecord.ts"
+import {
+  type ConsumerRecord,
+  type ProducerRecord,
+  partitionKey,
+  type RecordMetadata,
+  type RecordPosition
+} from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
+import type { Discarded } from "../../Replay.ts"
 import type * as CopyOwner from "../record/copyOwner.ts"
 import type { Tiers } from "../retry/tiers.ts"
 import type * as ReplayProgress from "./replayProgress.ts"
@@ -41,6 +49,10 @@ export interface Selection {
   readonly tier?: number
   /** Set when the records are discarded, with the reason. No copies are published then. */
   readonly discardedBecause?: string
+  /** The one who discards them, where that is known. */
+  readonly discardedBy?: string
+  /** Set when the records were discarded, and wait again. No copies are published then. */
+  readonly restores?: Restores
   /** The index of the partition that is read first. Default 0. */
   readonly first?: number
   /** The limit of this run instead of the binding's. */
@@ -49,6 +61,52 @@ export interface Selection {
   readonly takesHandled?: boolean
   /** True when the run does not come back to records that an earlier run passed over. Default: it reports them again. */
   readonly passesOverOnce?: boolean
+  /** Set when the run is that of a plan (`internal/runs`). */
+  readonly planned?: Planned
+}
+
+/** How records that were given up come back. */
+export interface Restores {
+  /** By partition and offset. */
+  readonly discarded: ReadonlyMap<string, Discarded>
+  readonly reason: string
+  readonly by: string
+}
+
+/** Whether the run publishes anything. */
+export const makesCopies = ({ discardedBecause, restores }: Selection): boolean =>
+  discardedBecause === undefined && restores === undefined
+
+/** The part of a run of a plan in a replay. */
+export interface Planned {
+  /** Copies name the run. */
+  readonly runId: string
+  /** Makes a dead letter ready to be copied. A text says why it stays. Default: it is copied as it is. */
+  readonly prepare?: (letter: DeadLetterRecord) => Effect.Effect<DeadLetterRecord | string>
+  /** The most records of the next transaction, 1 or more. */
+  readonly most: () => number
+  /** Waits until the next transaction may begin. Fails when none may. */
+  readonly ready: Effect.Effect<void, RunHalted | BrokerError>
+  /** The entries that a transaction with these copies writes beside those of the replay. `taken` is how many records it deals with. */
+  readonly entries: (copied: ReadonlyArray<Copied>, taken: number) => Effect.Effect<ReadonlyArray<ProducerRecord>>
+  /** Called once a transaction is committed. */
+  readonly committed: Effect.Effect<void>
+  /** The entries of the beginning, written once nobody else can publish for the run. */
+  readonly begun: Effect.Effect<ReadonlyArray<ProducerRecord>>
+  /** The entries of the end. */
+  readonly over: (halted: RunHalted | undefined) => Effect.Effect<ReadonlyArray<ProducerRecord>>
+}
+
+/** A copy of a dead letter. */
+export interface Copy {
+  /** The dead letter. */
+  readonly record: ConsumerRecord
+  readonly copy: ProducerRecord
+}
+
+/** A copy that the broker has acknowledged. */
+export interface Copied extends Copy {
+  readonly stored: RecordMetadata
 }
 
 /** The progress of a run. */
@@ -99,6 +157,18 @@ export interface Run {
 /** The run has come to something that it has to write, and has no lease yet. */
 export class LeaseNeeded {
   readonly _tag = "LeaseNeeded"
+}
+
+/** The run of a plan does not go on. */
+export class RunHalted {
+  readonly _tag = "RunHalted"
+  readonly state: "paused" | "stopped" | "cancelled"
+  readonly reason: string
+
+  constructor(state: RunHalted["state"], reason: string) {
+    this.state = state
+    this.reason = reason
+  }
 }
 
 /** A copy that the broker refused. */

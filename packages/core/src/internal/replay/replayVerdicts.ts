@@ -7,6 +7,7 @@ import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as ReplayProgress from "./replayProgress.ts"
 import * as Refusals from "./replayRefusals.ts"
+import * as Restores from "./replayRestores.ts"
 import { batchRecords, type Run } from "./replayRun.ts"
 import * as Sizes from "./replaySizes.ts"
 
@@ -26,6 +27,8 @@ export const of = (
     // A run in order passes all of them over, so that a young one never stops it.
     return selection.inOrder || selection.select(letter) === "take" ? "foreign" : "leave"
   }
+  if (selection.restores !== undefined)
+    return Restores.isGivenUp(run, partition, letter) ? selection.select(letter) : "leave"
   if (ReplayProgress.isPassed(partition, record) && (options.ownsPosition || selection.takesHandled !== true))
     return "leave"
   if (ReplayProgress.isTaken(partition, record)) return "leave"
@@ -57,7 +60,9 @@ export const afterTrial = Effect.fnUntraced(function* (
 ) {
   const isLikely = (each: DeadLetterRecord.DeadLetterRecord) => isLikelyRefused(run, partition, each)
   const likely = [letter, ...behind.map(DeadLetterRecord.read).filter(isLikely)].slice(0, batchRecords)
-  if (likely.length >= fewestToLook) yield* Sizes.noteTooLarge(run, likely)
+  // A prepared value may have another size.
+  const isSizeKnown = run.selection.planned?.prepare === undefined
+  if (likely.length >= fewestToLook && isSizeKnown) yield* Sizes.noteTooLarge(run, likely)
   const left = likely.filter(isLikely)
   if (left.length > 0) yield* Refusals.tryAll(run, left)
   return of(run, partition, letter)

@@ -20,6 +20,7 @@ import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as IdempotencyStore from "../../IdempotencyStore.ts"
+import type { LetterTransform } from "../../LetterTransform.ts"
 import * as Serde from "../../Serde.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as UserFunction from "../../UserFunction.ts"
@@ -78,6 +79,8 @@ export interface BindingDefinition<out R> extends PlainSettings {
   readonly dryRun?: Layer.Layer<never, unknown, R> | undefined
   /** For whoever writes or reads records of the topic outside of the handler, such as tests. */
   readonly serdes: { readonly key: Serde.Any; readonly value: Serde.Any }
+  /** The functions that repair dead letters, by name. */
+  readonly transforms: ReadonlyMap<string, LetterTransform<unknown, unknown>>
   /** Decides what a failure in a tier means, before attempts are counted. */
   readonly classify: Classification.Classify
   readonly deadLetterTopic: string
@@ -131,6 +134,7 @@ export const definePerRecord = <K, V, E, R, P, D>(
     listenerType,
     batchFailureStrategy: options.batchFailureStrategy ?? Defaults.binding.batchFailureStrategy,
     serdes: { key, value },
+    transforms: transformsOf(options),
     classify: classificationOf(options),
     idempotency: options.idempotency,
     rehearsed: RehearsedHandler.make(key, value, bareHandler(options)),
@@ -143,6 +147,12 @@ export const definePerRecord = <K, V, E, R, P, D>(
     }
   }
 }
+
+const transformsOf = ({
+  transforms = {}
+}: {
+  readonly transforms?: Readonly<Record<string, LetterTransform<unknown, unknown>>>
+}) => new Map(Object.entries(transforms))
 
 const protection = <P, D>(
   options: FailureOptions<P, D> & Pick<Settings<never, never>, "topic" | "groupId" | "naming">
@@ -195,6 +205,7 @@ export const defineTransactional = <K, V, E, R, P, D>(
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value },
+    transforms: transformsOf(options),
     classify: classificationOf(options),
     rehearsed: RehearsedHandler.make(key, value, handler),
     handler: {
@@ -223,6 +234,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value },
+    transforms: transformsOf(options),
     classify: classificationOf(options),
     idempotency: options.idempotency,
     // A batch of one, as a handler of batches gets it when it cannot say which record fails.

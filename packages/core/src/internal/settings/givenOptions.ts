@@ -36,6 +36,19 @@ const choices = Object.fromEntries(Object.entries(Choices.binding).map(([name, t
 
 const naming = Kinds.struct({}, { name: Kinds.string, retry: Kinds.func, deadLetter: Kinds.func })
 
+/** Functions by name. The names stand in a header. */
+const transforms: Kinds.Kind = (path, found) =>
+  isObject(found)
+    ? Object.keys(found).flatMap((name) => [
+        ...(name.length > longestTransform || Kinds.nameProblem(name) !== undefined
+          ? [{ path, found: `the name ${shown(name)}`, allowed: `names of 1 to ${longestTransform} characters` }]
+          : []),
+        ...Kinds.func(`${path}.${name}`, read(found, name))
+      ])
+    : [{ path, found: shown(found), allowed: "an object of functions by name" }]
+
+const longestTransform = 128
+
 const optional = {
   ...choices,
   ...Ranges.binding,
@@ -58,6 +71,7 @@ const optional = {
   interceptors: Kinds.listOf(Kinds.func, "a list of functions"),
   enrich: Kinds.func,
   adopts: Kinds.listOf(Kinds.string, "a list of group ids"),
+  transforms,
   naming,
   deadLetter: DeadLetterKinds.complete,
   circuitBreaker: BreakerSettings.kind,

@@ -19,7 +19,7 @@ type Durations =
   | "shutdownTimeout"
 
 export interface PlainSettings
-  extends Required<Omit<Settings<never, never>, "key" | "value" | "classifier" | Durations>> {
+  extends Required<Omit<Settings<never, never>, "key" | "value" | "classifier" | "transforms" | Durations>> {
   readonly name: string
   readonly tiers: Tiers.Tiers
   readonly commitIntervalMillis: number

@@ -1,0 +1,49 @@
+/**
+ * Functions that repair dead letters: a run of a plan names one, and publishes what it makes. The dead letter itself stays as it is in its topic.
+ *
+ * ```ts
+ * import { Binding, LetterTransform, Serde } from "@eventbus/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * const Order = Schema.Struct({ id: Schema.String, currency: Schema.String })
+ *
+ * export const orders = Binding.make("orders", {
+ *   topic: "orders",
+ *   groupId: "billing",
+ *   value: Serde.json(Order),
+ *   handler: () => Effect.void,
+ *   transforms: {
+ *     "add-currency": ({ value }) =>
+ *       value === null
+ *         ? Effect.fail(new LetterTransform.Skip({ reason: "a tombstone" }))
+ *         : Effect.succeed({ value: { ...JSON.parse(new TextDecoder().decode(value)), currency: "EUR" } })
+ *   }
+ * })
+ * ```
+ */
+import { type Effect, Schema } from "effect"
+import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
+
+/** The function leaves this dead letter as it is: it is not published, stays in its topic, and counts as refused. */
+export class Skip extends Schema.TaggedError<Skip>()("Skip", {
+  /** Why, in words for an operator. */
+  reason: Schema.String
+}) {
+  override get message(): string {
+    return this.reason
+  }
+}
+
+/** The content of the copy. */
+export interface Transformed<K, V> {
+  /** The serde of the binding makes bytes of it. A value that it cannot encode leaves the dead letter as `Skip` does. */
+  readonly value: V
+  /** Another key, for which the copy may go to another partition. Default: the bytes of the dead letter's key. */
+  readonly key?: K
+}
+
+/**
+ * Repairs one dead letter. It may be called more than once for the same one, so it has no effects beside its answer. A call that fails, dies, returns no Effect, or takes longer
+ * than 30 seconds leaves the dead letter as `Skip` does.
+ */
+export type LetterTransform<K, V> = (letter: DeadLetterRecord) => Effect.Effect<Transformed<K, V>, Skip>

@@ -1,0 +1,77 @@
+/**
+ * The audit entries of the journal: which letters operators gave up, and which of those they let wait again.
+ */
+import { Effect, Option, Schema, Stream } from "effect"
+import type { PartitionOffsets } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ProducerRecord } from "../../ConsumerRecord.ts"
+import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
+import { Discarded, Restored } from "../../Replay.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
+import * as Journal from "./replayJournal.ts"
+import type { TopicScan } from "./topicScan.ts"
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** The audit entry of a discarded record. */
+export const discardedEntry = (
+  topic: string,
+  groupId: string,
+  letter: DeadLetterRecord,
+  why: Pick<Discarded, "reason" | "discardedAt" | "by">
+): ProducerRecord => {
+  const { record, originalTopic, originalPartition, originalOffset, lastExceptionClass, lastExceptionMessage } = letter
+  const { partition, offset } = record
+  const audit: Discarded = {
+    ...{ groupId, partition, offset: String(offset), ...why },
+    ...{ originalTopic, originalPartition, originalOffset: String(originalOffset) },
+    ...{ exceptionClass: lastExceptionClass, exceptionMessage: lastExceptionMessage }
+  }
+  return { topic, key: keyOf("discarded", audit), value: encoder.encode(JSON.stringify(audit)) }
+}
+
+/** The entries of a record that is no longer discarded. */
+export const restoredEntries = (
+  topic: string,
+  groupId: string,
+  { partition, offset, reason, discardedAt, by }: Discarded,
+  why: Pick<Restored, "reason" | "by" | "restoredAt">
+): ReadonlyArray<ProducerRecord> => {
+  const audit: Restored = {
+    ...{ groupId, partition, offset, ...why, discardedBecause: reason, discardedAt },
+    ...(by === undefined ? {} : { discardedBy: by })
+  }
+  return [
+    { topic, key: keyOf("discarded", audit), value: null },
+    { topic, key: keyOf("restored", audit), value: encoder.encode(JSON.stringify(audit)) }
+  ]
+}
+
+const keyOf = (kind: string, { partition, offset, groupId }: Pick<Discarded, "partition" | "offset" | "groupId">) =>
+  encoder.encode(`${kind}/${partition}/${offset}/${groupId}`)
+
+/** The records that the groups have discarded, or restored. An unreadable entry is left out. */
+const audits =
+  <A extends Discarded | Restored>(kind: string, decode: (value: unknown) => Option.Option<A>) =>
+  (
+    scan: TopicScan,
+    topic: string,
+    logOffsets: ReadonlyArray<PartitionOffsets>,
+    groups: CopyOwner.Groups
+  ): Effect.Effect<ReadonlyArray<A>, BrokerError> =>
+    Effect.map(Stream.runCollect(Journal.entries(scan, topic, logOffsets)), (records) => {
+      const found = new Map<string, A>()
+      for (const { key, value, transactional } of records) {
+        const name = key === null ? "" : decoder.decode(key)
+        if (!name.startsWith(`${kind}/`) || transactional === false) continue
+        const audit = value === null ? undefined : Option.getOrUndefined(decode(decoder.decode(value)))
+        if (value === null) found.delete(name)
+        else if (audit !== undefined && CopyOwner.isOurs(groups, audit.groupId)) found.set(name, audit)
+      }
+      return Array.from(found.values())
+    })
+
+export const discarded = audits("discarded", Schema.decodeUnknownOption(Schema.fromJsonString(Discarded)))
+
+export const restored = audits("restored", Schema.decodeUnknownOption(Schema.fromJsonString(Restored)))

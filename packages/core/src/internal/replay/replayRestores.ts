@@ -1,0 +1,64 @@
+/** Restores dead letters that were given up: they wait again, and the journal keeps who gave them up and who brought them back, why and when. */
+import { Clock, Effect, type Scope } from "effect"
+import type { Admin } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { RecordPosition } from "../../ConsumerRecord.ts"
+import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
+import type { Discarded } from "../../Replay.ts"
+import * as Audits from "./replayAudits.ts"
+import * as Journal from "./replayJournal.ts"
+import * as ReplayProgress from "./replayProgress.ts"
+import type { Options, Run } from "./replayRun.ts"
+import * as TopicScan from "./topicScan.ts"
+
+const placeOf = ({ partition, offset }: Omit<RecordPosition, "topic">): string => `${partition}/${offset}`
+
+/** The letters that the group has given up, by partition and offset. */
+export const load = Effect.fnUntraced(function* (
+  { broker, groupId, deadLetterTopic }: Options,
+  admin: Admin
+): Effect.fn.Return<ReadonlyMap<string, Discarded>, BrokerError, Scope.Scope> {
+  const topic = Journal.topicOf(deadLetterTopic)
+  const logs = yield* ReplayProgress.logOffsetsOf(admin, topic)
+  const scan = yield* TopicScan.open({ broker, admin })
+  const found = yield* Audits.discarded(scan, topic, logs, { groupId, adopts: [] })
+  return new Map(found.map((each) => [`${each.partition}/${each.offset}`, each]))
+})
+
+/** Whether the letter was given up, and is dealt with for that. An entry for a record of a topic that was deleted names another origin. */
+export const isGivenUp = (
+  { selection }: Run,
+  partition: ReplayProgress.PartitionProgress,
+  { record, originalTopic, originalPartition, originalOffset }: DeadLetterRecord
+): boolean => {
+  const given = selection.restores?.discarded.get(placeOf(record))
+  return (
+    given?.originalTopic === originalTopic &&
+    given.originalPartition === originalPartition &&
+    given.originalOffset === String(originalOffset) &&
+    !ReplayProgress.isOfFormerName(partition, record) &&
+    (ReplayProgress.isTaken(partition, record) || ReplayProgress.isPassed(partition, record))
+  )
+}
+
+/** The journal entries that let letters wait again. Behind the position, only a note says that a letter is not dealt with. */
+export const notesOf = Effect.fnUntraced(function* (
+  { options, selection }: Run,
+  progress: ReplayProgress.PartitionProgress,
+  letters: ReadonlyArray<DeadLetterRecord>
+) {
+  const { groupId, deadLetterTopic } = options
+  const topic = Journal.topicOf(deadLetterTopic)
+  const nowMillis = yield* Clock.currentTimeMillis
+  return letters.flatMap(({ record }) => {
+    const given = selection.restores?.discarded.get(placeOf(record))
+    if (given === undefined) return []
+    const { partition, offset } = record
+    const { reason, by } = selection.restores!
+    return [
+      Journal.tombstone("taken", topic, groupId, partition, offset),
+      ...(offset < progress.position ? [Journal.recordEntry("refused", topic, groupId, record)] : []),
+      ...Audits.restoredEntries(topic, groupId, given, { reason, by, restoredAt: nowMillis })
+    ]
+  })
+})

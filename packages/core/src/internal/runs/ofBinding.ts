@@ -1,0 +1,24 @@
+/** The plans and runs of a binding. */
+import type { Broker } from "../../Broker.ts"
+import * as Defaults from "../../Defaults.ts"
+import type { Runs } from "../../ReplayRun.ts"
+import { type BindingDefinition, groupOf } from "../settings/bindingDefinition.ts"
+import * as RunsOf from "./runs.ts"
+
+export const make = (
+  definition: BindingDefinition<unknown>,
+  broker: Broker["Service"],
+  hostname: string,
+  isBreakerOpen: () => boolean
+): Runs => {
+  const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes, transforms, serdes } =
+    definition
+  const { maxReplays = Defaults.deadLetter.maxReplays, origins, fingerprint } = deadLetter.settings
+  const [firstTier] = tiers.topics
+  return RunsOf.make({
+    ...{ broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes, tiers, hostname, origins },
+    ...{ sourceTopic: topic, ownsPosition: deadLetter._tag !== "Custom", ownFingerprint: fingerprint },
+    ...{ transforms, serdes, isBreakerOpen },
+    tierGroupId: firstTier === undefined ? groupId : groupOf(definition, firstTier.topic)
+  })
+}

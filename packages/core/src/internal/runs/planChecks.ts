@@ -1,0 +1,81 @@
+/** Whether a plan may be applied now. */
+import { Clock, Effect, type Scope } from "effect"
+import type { Admin } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import { PlanApplied, PlanExpired, PlanStale, UnknownPlan } from "../../ReplayPlan.ts"
+import * as PlanEntries from "./planEntry.ts"
+import * as PlanSelection from "./planSelection.ts"
+import type { At, PlanEntry, Told } from "./runEntries.ts"
+import type { RunJournal } from "./runJournal.ts"
+import type { Options } from "./runOptions.ts"
+import * as Survey from "./survey.ts"
+
+/** The plan, when it is there, was not applied, and has not expired. */
+export const applicable = Effect.fnUntraced(function* (
+  { deadLetterTopic }: Pick<Options, "deadLetterTopic">,
+  journal: RunJournal,
+  id: string
+): Effect.fn.Return<Planned, UnknownPlan | PlanApplied | PlanExpired> {
+  const told = journal.told(id)
+  if (told?.run !== undefined) {
+    const { host, pid } = told.run.entry
+    return yield* new PlanApplied({ id, host, pid })
+  }
+  if (!isPlanned(told)) return yield* new UnknownPlan({ id, topic: deadLetterTopic })
+  const ageMillis = yield* ageOf(journal, told.plan)
+  if (ageMillis > PlanEntries.lifetimeMillis) return yield* new PlanExpired({ id, ageMillis })
+  return told
+})
+
+/** The journal has the plan. It tells more while it is read on. */
+export type Planned = Told & { readonly plan: At<PlanEntry> }
+
+const isPlanned = (told: Told | undefined): told is Planned => told?.plan !== undefined
+
+/** The cluster's clock tells, where the journal has its times: clocks of processes may differ. */
+const ageOf = ({ newestMillis }: RunJournal, { appendedMillis, entry }: At<PlanEntry>) =>
+  Effect.map(Clock.currentTimeMillis, (nowMillis) =>
+    appendedMillis === undefined ? nowMillis - entry.createdAt : (newestMillis() ?? appendedMillis) - appendedMillis
+  )
+
+/** Refuses a plan that no longer says what would happen. Looks at all its letters again. */
+export const refuseStale = Effect.fnUntraced(function* (
+  options: Options,
+  admin: Admin,
+  id: string,
+  entry: PlanEntry
+): Effect.fn.Return<void, PlanStale | BrokerError, Scope.Scope> {
+  const plan = PlanEntries.read(id, entry)
+  const remade = yield* isRemade(options, admin, entry)
+  const settings = changedTopics(PlanSelection.mayWriteTo(options, plan), entry.mayWriteTo)
+  const transform =
+    plan.transform === undefined || options.transforms.has(plan.transform)
+      ? []
+      : [`the binding has no transform '${plan.transform}' any more`]
+  const changes = [...(remade ? [`topic '${options.deadLetterTopic}' was made again`] : []), ...settings, ...transform]
+  // A tier that is gone has no letters to look at.
+  if (changes.length === 0) {
+    const now = yield* Survey.make(options, admin, plan, plan.ends)
+    if (now.digest !== entry.digest) changes.push(changedLetters(entry.count, now.count))
+  }
+  if (changes.length > 0) return yield* new PlanStale({ id, changes })
+})
+
+/** Whether the topic whose letters are meant is gone, and another one has its name. */
+export const isRemade = Effect.fnUntraced(function* (options: Options, admin: Admin, { topicId }: PlanEntry) {
+  if (topicId === undefined) return false
+  const now = yield* Survey.topicIdOf(options, admin)
+  return now !== undefined && now !== topicId
+})
+
+const changedTopics = (now: ReadonlyArray<string>, then: ReadonlyArray<string>): ReadonlyArray<string> =>
+  now.join() === then.join()
+    ? []
+    : [`the binding may write to ${listed(now)} instead of ${listed(then)} (its topic, tiers and origins)`]
+
+const listed = (topics: ReadonlyArray<string>): string => topics.map((topic) => `'${topic}'`).join(", ") || "no topic"
+
+const changedLetters = (then: number, now: number): string =>
+  now === then
+    ? `the selection takes other letters: ${now} as before, but not the same`
+    : `the selection takes ${now} letters instead of ${then}: letters of it were dealt with by somebody else, are gone from the topic, or wait again`

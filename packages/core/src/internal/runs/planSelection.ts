@@ -1,0 +1,47 @@
+/** The selection of a plan, for the replay that looks for its letters and for the one that takes them. */
+import { Effect, type Scope } from "effect"
+import type { Admin } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
+import type { Plan } from "../../ReplayPlan.ts"
+import * as FailureHeaders from "../record/failureHeaders.ts"
+import * as Restores from "../replay/replayRestores.ts"
+import type { Selection } from "../replay/replayRun.ts"
+import * as Requests from "./requests.ts"
+import type { Options } from "./runOptions.ts"
+
+type Chosen = Pick<Plan, "action" | "tier" | "select" | "ignoreMaxReplays" | "reason" | "by">
+
+/** `ends` are those of the plan: a letter at or behind the end of its partition came later, and is not meant. */
+export const selectionOf = Effect.fnUntraced(function* (
+  options: Options,
+  admin: Admin,
+  { action, tier, select, ignoreMaxReplays, reason, by }: Chosen,
+  ends: ReadonlyMap<number, bigint>
+): Effect.fn.Return<Selection, BrokerError, Scope.Scope> {
+  const { ownFingerprint } = options
+  const matches = DeadLetterSelection.matches(select)
+  return {
+    count: Number.POSITIVE_INFINITY,
+    inOrder: false,
+    select: (letter) => {
+      const { partition, offset } = letter.record
+      if (offset >= (ends.get(partition) ?? 0n)) return "stop"
+      return matches(FailureHeaders.regrouped(letter, ownFingerprint)) ? "take" : "leave"
+    },
+    concerns: ({ partition, offset }) => offset < (ends.get(partition) ?? 0n),
+    ...(tier === undefined ? {} : { tier }),
+    ...(action === "discard" ? { discardedBecause: reason, discardedBy: by } : {}),
+    ...(action === "restore" ? { restores: { discarded: yield* Restores.load(options, admin), reason, by } } : {}),
+    ...(ignoreMaxReplays ? { maxReplays: Number.POSITIVE_INFINITY } : {})
+  }
+})
+
+/** The topics that the copies of a plan may go to. */
+export const mayWriteTo = (
+  { sourceTopic, origins = [], tiers }: Pick<Options, "sourceTopic" | "origins" | "tiers">,
+  { action, tier }: Pick<Chosen, "action" | "tier">
+): ReadonlyArray<string> => {
+  if (!Requests.makesCopies(action)) return []
+  return tier === undefined ? [sourceTopic, ...[...origins].sort()] : [tiers.topicOf(tier).topic]
+}

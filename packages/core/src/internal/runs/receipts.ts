@@ -1,0 +1,72 @@
+/** Runs as their operators see them. */
+import { Effect, type Scope } from "effect"
+import type { Admin } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { Receipt, RunState, RunSummary } from "../../ReplayRun.ts"
+import * as Entries from "./runEntries.ts"
+import * as RunFate from "./runFate.ts"
+import * as RunJournal from "./runJournal.ts"
+import type { Options } from "./runOptions.ts"
+
+/** A plan that was applied. */
+export type Applied = Entries.Told & {
+  readonly plan: Entries.At<Entries.PlanEntry>
+  readonly run: Entries.At<Entries.RunEntry>
+}
+
+export const isApplied = (told: Entries.Told | undefined): told is Applied =>
+  told?.plan !== undefined && told.run !== undefined
+
+export const isOver = (state: RunState): boolean => state === "done" || state === "cancelled"
+
+/** A pause or a cancellation that no process has obeyed yet shows at once. */
+export const stateOf = ({ run, ...told }: Applied): Pick<RunSummary, "state" | "stateReason"> => {
+  const { state, stateReason } = run.entry
+  const halt = isOver(state) ? undefined : Entries.pendingHalt({ run, ...told })
+  if (halt === undefined) return { state, stateReason }
+  return { state: halt.verb === "pause" ? "paused" : "cancelled", stateReason: halt.reason }
+}
+
+export const summaryOf = (told: Applied): RunSummary => {
+  const { plan, run, rate, id } = told
+  const { action, tier, transform, reason, by, count } = plan.entry
+  const { refused, refusals, startedAt, host, pid } = run.entry
+  return {
+    ...{ id, action, tier, transform, reason, by, count, ...stateOf(told) },
+    ...{ dealtWith: Entries.takenOf(told), refused, refusals: new Map(Object.entries(refusals)) },
+    ...{ rate: rate?.entry.rate ?? plan.entry.rate, startedAtMillis: startedAt, host, pid },
+    updatedAtMillis: run.millis
+  }
+}
+
+/** The receipt by now. One that closes is kept, so that it stays what it is when its letters are purged. */
+export const read = Effect.fnUntraced(function* (
+  options: Options,
+  admin: Admin,
+  journal: RunJournal.RunJournal,
+  told: Applied
+): Effect.fn.Return<Receipt, BrokerError, Scope.Scope> {
+  const summary = summaryOf(told)
+  if (told.closed !== undefined) {
+    const { passed, cameBack, elsewhere } = told.closed.entry
+    return { ...summary, passed, cameBack, elsewhere, waiting: 0, closed: true }
+  }
+  const { look } = yield* RunFate.open(options, admin, told.plan.entry, told)
+  const fate = yield* look
+  // A process may be about to obey a cancellation.
+  const closed = isOver(summary.state) && told.run.entry.state !== "running" && fate.waiting === 0
+  if (closed) yield* keep(options, admin, journal, told.id, fate)
+  return { ...summary, ...fate, closed }
+})
+
+/** A reader without the ACL to write reads the same again. */
+const keep = (
+  options: Options,
+  admin: Admin,
+  { topic }: RunJournal.RunJournal,
+  id: string,
+  { passed, cameBack, elsewhere }: RunFate.Fate
+) => {
+  const entry = { v: 1, passed, cameBack, elsewhere }
+  return Effect.ignore(RunJournal.write(options, admin, [Entries.record("closed", topic, id, options.groupId, entry)]))
+}

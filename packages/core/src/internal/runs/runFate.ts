@@ -1,0 +1,166 @@
+/**
+ * The fate of the copies of a run, by what Kafka holds: committed offsets of the group, what lies in its retry topics, and what came back to the dead letter topic.
+ *
+ * A record moves on before its offset is committed. So the committed offsets are read first, and the topics after them: a copy that the group has committed past is in a topic
+ * that is read later, or it has passed.
+ */
+import { Effect, type Scope, Stream } from "effect"
+import type { Admin } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import { type ConsumerRecord, partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"
+import type { Receipt } from "../../ReplayRun.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
+import * as Names from "../record/headerNames.ts"
+import * as HeaderValues from "../record/headerValues.ts"
+import * as RunMark from "../record/runMark.ts"
+import * as TopicScan from "../replay/topicScan.ts"
+import * as PlanChecks from "./planChecks.ts"
+import * as Positions from "./positions.ts"
+import type { BatchEntry, PlanEntry, Told } from "./runEntries.ts"
+import type { Options } from "./runOptions.ts"
+import * as Survey from "./survey.ts"
+
+export type Fate = Pick<Receipt, "passed" | "cameBack" | "waiting" | "elsewhere">
+
+export interface FateReader {
+  /** Looks at the copies that the journal tells of by now. */
+  readonly look: Effect.Effect<Fate, BrokerError>
+}
+
+export const decided = ({ passed, cameBack }: Fate): number => passed + cameBack
+
+/** Opens the topics of a run. Each look reads on from where the last one ended. */
+export const open = Effect.fnUntraced(function* (
+  options: Options,
+  admin: Admin,
+  plan: PlanEntry,
+  told: Told
+): Effect.fn.Return<FateReader, BrokerError, Scope.Scope> {
+  const { deadLetterTopic, maxBufferedBytes, broker } = options
+  const scan = yield* TopicScan.open({ broker, admin, maxRecordBytes: maxBufferedBytes })
+  const remade = yield* PlanChecks.isRemade(options, admin, plan)
+  const ends = remade ? new Map<number, bigint>() : Survey.toMap(Positions.read(plan.ends))
+  const positions = new Map(Array.from(ends, ([partition, end]) => [partitionKey(deadLetterTopic, partition), end]))
+  const sightings = new Sightings(told.id, options)
+  const copies = makeCopies(told)
+
+  /** Reads what has come to a topic since the last look, from `least` on. */
+  const readOn = Effect.fnUntraced(function* (topic: string, least: (at: TopicPartition) => bigint) {
+    const logs = yield* Effect.catchTag(admin.topicOffsets(topic, "read_committed"), "UnknownTopic", () =>
+      Effect.succeed([])
+    )
+    for (const { partition, logStart, logEnd } of logs) {
+      const key = partitionKey(topic, partition)
+      const from = largest(positions.get(key) ?? 0n, least({ topic, partition }), logStart)
+      if (from >= logEnd) continue
+      yield* Stream.runForEach(scan.read({ topic, partition, from, to: logEnd }, "await"), (record) =>
+        Effect.sync(() => sightings.add(record))
+      )
+      positions.set(key, logEnd)
+    }
+  })
+
+  const look = Effect.gen(function* () {
+    const committed = yield* committedOffsets(options, admin)
+    const known = copies()
+    const unknown = known.filter(({ at }) => at.offset < 0n)
+    const lastOf = yield* logEndsOf(
+      admin,
+      unknown.map(({ at }) => at.topic)
+    )
+    for (const { topic } of options.tiers.topics)
+      yield* readOn(topic, (at) => committed.get(partitionKey(topic, at.partition)) ?? 0n)
+    yield* readOn(deadLetterTopic, () => 0n)
+    const isAhead = ({ topic, partition, offset }: RecordPosition): boolean => {
+      const key = partitionKey(topic, partition)
+      const position = committed.get(key)
+      // The broker did not tell where the copy is: the end of the log is behind it for certain.
+      return position === undefined || (offset < 0n ? position < (lastOf.get(key) ?? 0n) : offset >= position)
+    }
+    const fate = { passed: 0, cameBack: 0, waiting: 0, elsewhere: 0 }
+    for (const { letter, at } of known) fate[sightings.fateOf(letter, at, isAhead)]++
+    return fate
+  })
+  return { look }
+})
+
+interface KnownCopy {
+  /** The dead letter, as `{partition}@{offset}`. */
+  readonly letter: string
+  readonly at: RecordPosition
+}
+
+/** The copies that the journal tells of. Each entry is read once. */
+const makeCopies = ({ batches }: Told) => {
+  const read = new Map<BatchEntry, ReadonlyArray<KnownCopy>>()
+  return (): ReadonlyArray<KnownCopy> =>
+    Array.from(batches.values()).flatMap((batch) => {
+      const copies = read.get(batch) ?? copiesOf(batch)
+      read.set(batch, copies)
+      return copies
+    })
+}
+
+const copiesOf = ({ copies }: BatchEntry): ReadonlyArray<KnownCopy> =>
+  copies.flatMap(({ letter, copy }) => {
+    const at = Positions.readCopy(copy)
+    return at === undefined ? [] : [{ letter, at }]
+  })
+
+/** The records of the binding's topics that carry the id of the run. Only copies of the group's own are believed. */
+class Sightings {
+  readonly #runId: string
+  readonly #options: Options
+  readonly #cameBack = new Set<string>()
+  /** By letter: where its copies in retry topics are. */
+  readonly #inTiers = new Map<string, Array<RecordPosition>>()
+
+  constructor(runId: string, options: Options) {
+    this.#runId = runId
+    this.#options = options
+  }
+
+  add(record: ConsumerRecord): void {
+    const mark = RunMark.read(HeaderValues.last(record.headers, Names.runId))
+    const owner = mark?.runId === this.#runId ? CopyOwner.of(record) : undefined
+    if (mark === undefined || owner === undefined || !CopyOwner.isOurs(this.#options, owner)) return
+    const letter = Positions.textOf(mark)
+    const { topic, partition, offset } = record
+    if (topic === this.#options.deadLetterTopic) this.#cameBack.add(letter)
+    else this.#inTiers.set(letter, [...(this.#inTiers.get(letter) ?? []), { topic, partition, offset }])
+  }
+
+  fateOf(letter: string, at: RecordPosition, isAhead: (at: RecordPosition) => boolean): keyof Fate {
+    if (this.#cameBack.has(letter)) return "cameBack"
+    const { sourceTopic, tiers } = this.#options
+    if (at.topic !== sourceTopic && tiers.ofTopic(at.topic) === undefined) return "elsewhere"
+    const waits = isAhead(at) || this.#inTiers.get(letter)?.some(isAhead) === true
+    return waits ? "waiting" : "passed"
+  }
+}
+
+/** The offsets that the group has committed in all topics of the binding, by topic and partition. */
+const committedOffsets = Effect.fnUntraced(function* (
+  { groupId, tierGroupId, sourceTopic, tiers }: Options,
+  admin: Admin
+) {
+  const tierTopics = tiers.topics.map(({ topic }) => topic)
+  const groups = new Map([[groupId, [sourceTopic]]])
+  if (tierTopics.length > 0) groups.set(tierGroupId, [...(groups.get(tierGroupId) ?? []), ...tierTopics])
+  const found = yield* Effect.forEach(groups, ([group, topics]) => admin.committedOffsets(group, topics))
+  return new Map(found.flat().map(({ topic, partition, offset }) => [partitionKey(topic, partition), offset]))
+})
+
+const logEndsOf = Effect.fnUntraced(function* (admin: Admin, topics: ReadonlyArray<string>) {
+  const ends = new Map<string, bigint>()
+  for (const topic of new Set(topics))
+    for (const { partition, logEnd } of yield* admin.topicOffsets(topic))
+      ends.set(partitionKey(topic, partition), logEnd)
+  return ends
+})
+
+const largest = (first: bigint, ...others: ReadonlyArray<bigint>): bigint => {
+  let most = first
+  for (const each of others) if (each > most) most = each
+  return most
+}

@@ -1,0 +1,237 @@
+/**
+ * The commands of operators about plans and runs of one binding. All that they know is in the journal, so that every process can give them.
+ */
+import { Clock, Effect, type Scope } from "effect"
+import type { Admin } from "../../Broker.ts"
+import { type BrokerError, RecordTooLarge } from "../../BrokerError.ts"
+import type { ProducerRecord } from "../../ConsumerRecord.ts"
+import { InvalidArgument } from "../../Replay.ts"
+import { PlanApplied, type PlanRefused, type PlanRequest, PlanStale, UnknownPlan } from "../../ReplayPlan.ts"
+import { type RunCommand, RunOver, type Runs, UnknownRun } from "../../ReplayRun.ts"
+import * as Arguments from "../replay/arguments.ts"
+import * as Attempts from "../replay/replayAttempts.ts"
+import type { Lease } from "../replay/replayLease.ts"
+import type { RunHalted, RunState } from "../replay/replayRun.ts"
+import * as PlanChecks from "./planChecks.ts"
+import * as PlanEntries from "./planEntry.ts"
+import * as PlanSelection from "./planSelection.ts"
+import * as Receipts from "./receipts.ts"
+import * as Requests from "./requests.ts"
+import * as Entries from "./runEntries.ts"
+import * as RunFate from "./runFate.ts"
+import * as RunJournal from "./runJournal.ts"
+import type { Options } from "./runOptions.ts"
+import * as RunProgress from "./runProgress.ts"
+import * as Survey from "./survey.ts"
+
+/** Plans that nobody has applied for so long are forgotten. */
+const forgottenMillis = 86_400_000
+
+/** The journal as it is when the command begins. */
+interface Session {
+  readonly admin: Admin
+  readonly journal: RunJournal.RunJournal
+}
+
+const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Session, BrokerError, Scope.Scope> {
+  const admin = yield* options.broker.admin
+  const journal = yield* RunJournal.open(options, admin)
+  yield* journal.load
+  return { admin, journal }
+})
+
+const applied = Effect.fnUntraced(function* (
+  { deadLetterTopic }: Options,
+  { journal }: Session,
+  id: string
+): Effect.fn.Return<Receipts.Applied, UnknownRun> {
+  const told = journal.told(id)
+  return Receipts.isApplied(told) ? told : yield* new UnknownRun({ id, topic: deadLetterTopic })
+})
+
+/** A run that is not over. */
+const alive = Effect.fnUntraced(function* (
+  options: Options,
+  session: Session,
+  id: string
+): Effect.fn.Return<Receipts.Applied, UnknownRun | RunOver> {
+  const told = yield* applied(options, session, id)
+  const { state } = Receipts.stateOf(told)
+  return Receipts.isOver(state) ? yield* new RunOver({ id, state }) : told
+})
+
+const receiptOf = Effect.fnUntraced(function* (options: Options, session: Session, id: string) {
+  const told = yield* applied(options, session, id)
+  return yield* Receipts.read(options, session.admin, session.journal, told)
+})
+
+/** The commands that a run obeys, whichever process works on it. */
+const ordersOf = (options: Options): Pick<Runs, "pause" | "cancel" | "setRate"> => {
+  const order = Effect.fnUntraced(function* (id: string, record: (journalTopic: string) => ProducerRecord) {
+    const session = yield* open(options)
+    yield* alive(options, session, id)
+    yield* RunJournal.write(options, session.admin, [record(session.journal.topic)])
+  }, Effect.scoped)
+  const { groupId, hostname: by } = options
+  const halt =
+    (command: string, verb: Entries.HaltEntry["verb"]): RunCommand =>
+    (id, reason) =>
+      Requests.id(command, id).pipe(
+        Effect.andThen(Arguments.reason(command, reason)),
+        Effect.andThen(order(id, (topic) => Entries.record("halt", topic, id, groupId, { v: 1, verb, reason, by })))
+      )
+  return {
+    pause: halt("pause", "pause"),
+    cancel: halt("cancel", "cancel"),
+    setRate: (id, rate) =>
+      Requests.id("setRate", id).pipe(
+        Effect.andThen(Requests.rate("setRate", rate)),
+        Effect.andThen(order(id, (topic) => Entries.record("rate", topic, id, groupId, { v: 1, rate, by })))
+      )
+  }
+}
+
+export const make = (options: Options): Runs => {
+  const { deadLetterTopic: topic } = options
+  return {
+    plan: Effect.fnUntraced(function* (given: PlanRequest) {
+      const request = yield* Requests.plan(options, given)
+      return yield* plan(options, request)
+    }, Effect.scoped),
+    getPlan: Effect.fnUntraced(function* (id: string) {
+      yield* Requests.id("getPlan", id)
+      const { journal } = yield* open(options)
+      const entry = journal.told(id)?.plan?.entry
+      return entry === undefined ? yield* new UnknownPlan({ id, topic }) : PlanEntries.read(id, entry)
+    }, Effect.scoped),
+    apply: Effect.fnUntraced(function* (id: string) {
+      yield* Requests.id("apply", id)
+      const session = yield* open(options)
+      yield* apply(options, session, id)
+      return yield* Effect.catchTag(receiptOf(options, session, id), "UnknownRun", Effect.die)
+    }, Effect.scoped),
+    resume: Effect.fnUntraced(function* (id: string) {
+      yield* Requests.id("resume", id)
+      const session = yield* open(options)
+      yield* alive(options, session, id)
+      yield* leased(options, (lease, state) =>
+        Effect.gen(function* () {
+          yield* session.journal.load
+          const told = yield* alive(options, session, id)
+          if (yield* PlanChecks.isRemade(options, session.admin, told.plan.entry))
+            return yield* new PlanStale({ id, changes: [`topic '${topic}' was made again`] })
+          yield* work(options, session, told, lease, state)
+        })
+      )
+      return yield* receiptOf(options, session, id)
+    }, Effect.scoped),
+    ...ordersOf(options),
+    receipt: Effect.fnUntraced(function* (id: string) {
+      yield* Requests.id("receipt", id)
+      return yield* receiptOf(options, yield* open(options), id)
+    }, Effect.scoped),
+    list: Effect.gen(function* () {
+      const { journal } = yield* open(options)
+      const summaries = journal.all().filter(Receipts.isApplied).map(Receipts.summaryOf)
+      return summaries.sort((one, other) => other.startedAtMillis - one.startedAtMillis)
+    }).pipe(Effect.scoped)
+  }
+}
+
+/** Makes a plan and writes it, with the ends of those that are forgotten. */
+const plan = Effect.fnUntraced(function* (options: Options, request: Requests.Request) {
+  const { admin, journal } = yield* open(options)
+  const survey = yield* Survey.make(options, admin, request)
+  const nowMillis = yield* Clock.currentTimeMillis
+  const id = globalThis.crypto.randomUUID()
+  const entry = PlanEntries.make(options, request, survey, nowMillis)
+  const forgotten = journal
+    .all()
+    .filter(
+      ({ plan, run }) => run === undefined && plan !== undefined && nowMillis - plan.entry.createdAt > forgottenMillis
+    )
+  const record = (id: string, of: Entries.PlanEntry | null) =>
+    Entries.record("plan", journal.topic, id, options.groupId, of)
+  const records = [record(id, entry), ...forgotten.map((told) => record(told.id, null))]
+  yield* Effect.catchIf(
+    RunJournal.write(options, admin, records),
+    (error) => error instanceof RecordTooLarge,
+    ({ bytes }) => tooLarge(bytes)
+  )
+  return PlanEntries.read(id, entry)
+})
+
+/** A plan names its letters in one record of the journal. */
+const tooLarge = (bytes: number | undefined) =>
+  Effect.fail(
+    new InvalidArgument({
+      command: "plan",
+      argument: "select",
+      given: bytes === undefined ? "too large for the journal" : `${bytes} bytes`,
+      expected: "criteria that fit into a record of the journal: a window, keys or fingerprints instead of records"
+    })
+  )
+
+/** Takes the lease of the replays of topic and group for some work. */
+const leased = <E>(
+  options: Options,
+  use: (lease: Lease, state: RunState) => Effect.Effect<void, E | Attempts.RunError, Scope.Scope>
+) => {
+  const state = Attempts.newState()
+  return Attempts.withLease(options, state, (lease) => use(lease, state))
+}
+
+/** Makes the run of a plan, and works on it. Of two processes that apply a plan, the one with the lease does. */
+const apply = (
+  options: Options,
+  { admin, journal }: Session,
+  id: string
+): Effect.Effect<void, Attempts.RunError | PlanRefused, Scope.Scope> =>
+  Effect.gen(function* () {
+    yield* PlanChecks.applicable(options, journal, id)
+    yield* leased(options, (lease, state) =>
+      Effect.gen(function* () {
+        yield* journal.load
+        const told = yield* PlanChecks.applicable(options, journal, id)
+        yield* PlanChecks.refuseStale(options, admin, id, told.plan.entry)
+        yield* work(options, { admin, journal }, told, lease, state)
+      })
+    ).pipe(
+      Effect.catchTag("ReplayRunning", (running) =>
+        Effect.gen(function* () {
+          yield* journal.load
+          const run = journal.told(id)?.run?.entry
+          if (run === undefined) return yield* running
+          return yield* new PlanApplied({ id, host: run.host, pid: run.pid })
+        })
+      )
+    )
+  })
+
+/** One line of the log says how the work ended. */
+const tell = ({ deadLetterTopic }: Options, id: string, { replayed }: RunState, halted: RunHalted | undefined) => {
+  const log = halted?.state === "stopped" ? Effect.logWarning : Effect.logInfo
+  const why = halted === undefined ? "" : `: ${halted.reason}`
+  return log(`Run ${id} over '${deadLetterTopic}' is ${halted?.state ?? "done"}, ${replayed} letters later${why}`)
+}
+
+/** Works on a run until it is done, or halted. */
+const work = Effect.fnUntraced(function* (
+  options: Options,
+  { admin, journal }: Session,
+  told: PlanChecks.Planned,
+  lease: Lease,
+  replay: RunState
+) {
+  const plan = told.plan.entry
+  const fate = yield* RunFate.open(options, admin, plan, told)
+  const before = yield* fate.look
+  const nowMillis = yield* Clock.currentTimeMillis
+  const planned = RunProgress.make({ options, plan, told, journal, fate, before, replay, nowMillis })
+  const request = PlanEntries.read(told.id, plan)
+  const selection = yield* PlanSelection.selectionOf(options, admin, request, Survey.toMap(request.ends))
+  const publish = Effect.as(Attempts.publish(options, { ...selection, planned }, replay, lease), undefined)
+  const halted = yield* Effect.catchIf(publish, Attempts.isHalted, (ended) => Effect.succeed(ended))
+  yield* tell(options, told.id, replay, halted)
+  yield* journal.load
+})

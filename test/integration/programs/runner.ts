@@ -1,0 +1,35 @@
+/** A process that applies or resumes a plan over the dead letters of a topic, and then writes how it ended as one line of JSON. */
+import { NodeRuntime } from "@effect/platform-node"
+import { Binding, EventBusConnector, Serde } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { Effect, Layer, Logger } from "effect"
+
+const task: {
+  readonly brokers: ReadonlyArray<string>
+  readonly topic: string
+  readonly id: string
+  readonly verb: "apply" | "resume"
+} = JSON.parse(process.env["TASK"] ?? "{}")
+
+const binding = Binding.make("runner", {
+  ...{ topic: task.topic, groupId: task.topic, value: Serde.string, autoStartup: false },
+  handler: () => Effect.void
+})
+
+const program = Effect.gen(function* () {
+  const connector = yield* EventBusConnector.EventBusConnector
+  const runs = yield* connector.runs("runner")
+  const ended = yield* Effect.result<unknown, { readonly _tag: string; readonly message: string }, never>(
+    task.verb === "apply" ? runs.apply(task.id) : runs.resume(task.id)
+  )
+  const told = ended._tag === "Success" ? ended.success : { _tag: ended.failure._tag, message: ended.failure.message }
+  yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(told)}\n`))
+})
+
+const Main = Binding.layer(binding).pipe(
+  Layer.provideMerge(EventBusConnector.layer),
+  Layer.provideMerge(KafkaJs.layer({ brokers: task.brokers })),
+  Layer.provideMerge(Logger.layer([]))
+)
+
+NodeRuntime.runMain(Effect.provide(program, Main))
