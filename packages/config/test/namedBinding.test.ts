@@ -56,7 +56,10 @@ describe("a named binding", () => {
       const body = { name: "orders", topic: "orders", groupId: "g" }
       const keys = Object.fromEntries(Array.from({ length: 60_000 }, (_, index) => [`key${index}`, 1]))
       const adopts = Array.from({ length: 60_000 }, () => 1)
-      for (const wrong of [{ ...body, ...keys }, { ...body, adopts }]) {
+      for (const wrong of [
+        { ...body, ...keys },
+        { ...body, adopts }
+      ]) {
         const beganMillis = performance.now()
         const { issues } = yield* Effect.flip(Configuration.parseNamedBinding(JSON.stringify(wrong)))
         assert.isBelow(performance.now() - beganMillis, 5_000)

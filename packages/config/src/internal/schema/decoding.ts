@@ -90,7 +90,10 @@ const report = (
   prefix: Node.Path,
   issues: Issues
 ): void => {
-  if (issues.isFull()) return issues.more()
+  if (issues.isFull()) {
+    issues.more()
+    return
+  }
   let node: Node.Node | undefined = root
   let last: Node.Node = root
   let current = shape
