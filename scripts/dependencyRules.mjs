@@ -38,6 +38,7 @@ const rooms = {
     "checks",
     "delivery",
     "deadLetters",
+    "letters",
     "replay",
     "partition",
     "slots",

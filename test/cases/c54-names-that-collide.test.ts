@@ -139,8 +139,10 @@ describe("C54 names that collide by joining", () => {
         const handled: Array<string> = []
         const handle = (groupId: string, key: string, cluster?: string) =>
           Effect.exit(
-            idempotent({ groupId, key: () => key, ...(cluster === undefined ? {} : { cluster }) }, store, () =>
-              Effect.sync(() => void handled.push(`${groupId} ${key}`))
+            idempotent(
+              { groupId, topic: "orders", key: () => key, ...(cluster === undefined ? {} : { cluster }) },
+              store,
+              () => Effect.sync(() => void handled.push(`${groupId} ${key}`))
             )({} as never)
           )
         yield* handle("a", "b:c")

@@ -1,4 +1,4 @@
-/** `eventbus plan`, `run` and `trail` on a real Kafka: a file, a module with handlers, and a process that a signal ends. */
+/** `eventbus plan`, `run`, `trail` and `dlt` on a real Kafka: a file, a module with handlers, and a process that a signal ends. */
 import { assert } from "@effect/vitest"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
@@ -8,7 +8,7 @@ import * as Bus from "./bus.ts"
 KafkaSuite.shared("the command line", (bootstrap) => {
   Bus.story(
     bootstrap,
-    "what is missing is named; records run through handlers of a module; a trail tells their way",
+    "OPS-03 OPS-05 what is missing is named; records run through handlers of a module; a trail tells their way; a dead letter is found and rehearsed",
     () =>
       Effect.gen(function* () {
         const topic = Bus.fresh("command-line")
@@ -91,6 +91,32 @@ KafkaSuite.shared("the command line", (bootstrap) => {
         )
         const nothing = yield* eventbus(folder, "trail", "app.yaml", "orders", "--key", "o-3")
         assert.deepStrictEqual([nothing.code, nothing.out], [1, ""])
+
+        const dlt = (command: string, ...rest: ReadonlyArray<string>) =>
+          eventbus(folder, "dlt", command, "app.yaml", "orders", ...rest)
+        const groups = yield* dlt("groups")
+        assert.strictEqual(groups.code, 0)
+        assert.match(groups.out, /^1 group, 1 dead letter to deal with\nv1-\w+ {2}1 to deal with .* TooMuch /)
+        const listed = JSON.parse((yield* dlt("list", "--json", "--text", "O-2")).out)
+        const [position] = listed.letters.map(
+          ({ partition, offset }: { readonly partition: number; readonly offset: string }) => `${partition}@${offset}`
+        )
+        const shown = yield* dlt("show", position, "--handlers", program("handlers"), "--json")
+        assert.deepStrictEqual(JSON.parse(shown.out).value, {
+          ...{ bytes: 14, text: '{"cents":2000}' },
+          decoded: { cents: 2_000 }
+        })
+        assert.include((yield* dlt("show", position)).out, "came from")
+        const absent = yield* dlt("show", "0@99")
+        assert.deepStrictEqual([absent.code, absent.out], [1, ""])
+        const rehearsed = yield* dlt("rehearse", "--handlers", program("handlers"), "--all", "--json")
+        assert.strictEqual(rehearsed.code, 0)
+        const { mode, selected, passes } = JSON.parse(rehearsed.out)
+        assert.deepStrictEqual([mode, selected, passes], ["handler", 1, 1])
+        assert.include(rehearsed.err, "charged 2000")
+        const decoded = yield* dlt("rehearse", "--all")
+        assert.strictEqual(decoded.code, 0)
+        assert.include(decoded.out, "no handler was called")
       })
   )
 })

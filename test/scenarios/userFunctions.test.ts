@@ -95,4 +95,12 @@ describe("the page of user functions and fibers", () => {
       )
     assert.deepStrictEqual(own, [])
   })
+
+  it("ruling 86: every line of the outbox's log goes through its guard", () => {
+    const unguarded = sources
+      .filter(([path]) => path.startsWith("outbox/") && path !== "outbox/src/internal/base/log.ts")
+      .filter(([, text]) => /\bEffect\.log/.test(text))
+      .map(([path]) => path)
+    assert.deepStrictEqual(unguarded, [])
+  })
 })

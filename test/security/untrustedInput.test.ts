@@ -110,7 +110,8 @@ describe("SQL", () => {
       const names = ["", "a b", "a;drop", "a'", 'a"', "a`", "1a", "a.b.c", "x".repeat(41), "ä", "a.", "a--", "a\n"]
       for (const [name, use] of Object.entries(components)) {
         for (const table of names) {
-          const exit: Exit.Exit<unknown, unknown> = yield* Effect.exit(use(table))
+          const used: Effect.Effect<unknown, unknown, SqlClient.SqlClient> = use(table)
+          const exit = yield* Effect.exit(used)
           assert.isTrue(
             Exit.isFailure(exit) && inspect(exit, { depth: 5 }).includes("InvalidIdentifier"),
             `${name} '${table}'`

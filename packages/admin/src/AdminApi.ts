@@ -5,9 +5,11 @@ import { JsonSchema } from "@eventbus/config"
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import * as Answers from "./Answers.ts"
+import * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as Errors from "./internal/errorSchemas.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import * as Parameters from "./internal/parameters.ts"
+import * as SelectionBody from "./internal/selectionBody.ts"
 
 const params = { name: Parameters.name }
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
@@ -98,10 +100,64 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     .annotate(OpenApi.Summary, "Delete old dead letters")
 )
 
+/** The selection of a rehearsal, for the document. */
+const selectionBody = (operation: Record<string, unknown>): Record<string, unknown> => ({
+  ...operation,
+  requestBody: { required: true, content: { "application/json": { schema: SelectionBody.jsonSchema } } }
+})
+
+const letters = HttpApiGroup.make("letters").add(
+  HttpApiEndpoint.get("groups", "/bindings/:name/dlt/groups", {
+    params,
+    query: { state: Schema.optionalKey(Parameters.state) },
+    success: DeadLetterAnswers.Groups,
+    error: [...ofLetters, Errors.invalidRequest]
+  })
+    .annotate(RequiredPermission, "view")
+    .annotate(OpenApi.Summary, "The dead letters by the reason of their failure"),
+  HttpApiEndpoint.get("records", "/bindings/:name/dlt/records", {
+    params,
+    query: {
+      group: Schema.optionalKey(Parameters.group),
+      state: Schema.optionalKey(Parameters.state),
+      text: Schema.optionalKey(Parameters.text),
+      before: Schema.optionalKey(Parameters.before),
+      limit: Schema.optionalKey(Parameters.limit)
+    },
+    success: DeadLetterAnswers.Page,
+    error: ofLetters
+  })
+    .annotate(RequiredPermission, "view")
+    .annotate(OpenApi.Summary, "Dead letters, the newest first over all partitions"),
+  HttpApiEndpoint.get("record", "/bindings/:name/dlt/records/:position", {
+    params: { name: Parameters.name, position: Parameters.position },
+    success: DeadLetterAnswers.Letter,
+    error: [...ofLetters, Errors.invalidRequest, Errors.deadLetterNotFound]
+  })
+    .annotate(RequiredPermission, "view")
+    .annotate(OpenApi.Summary, "One dead letter; with its payload for callers who may see it"),
+  HttpApiEndpoint.post("rehearse", "/bindings/:name/dlt/rehearsals", {
+    params,
+    payload: Schema.Unknown,
+    success: DeadLetterAnswers.Rehearsal.pipe(HttpApiSchema.status(202)),
+    error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.unreadableBody, Errors.rehearsalRunning]
+  })
+    .annotate(RequiredPermission, "replay")
+    .annotate(OpenApi.Summary, "Begin a rehearsal: what today's code would do with dead letters")
+    .annotate(OpenApi.Transform, selectionBody),
+  HttpApiEndpoint.get("rehearsal", "/bindings/:name/dlt/rehearsals/:id", {
+    params: { name: Parameters.name, id: Parameters.id },
+    success: DeadLetterAnswers.Rehearsal,
+    error: [...lookup, Errors.rehearsalNotFound]
+  })
+    .annotate(RequiredPermission, "view")
+    .annotate(OpenApi.Summary, "A rehearsal, and its result when it is done")
+)
+
 /** The API below a prefix. */
 export const make = (prefix: `/${string}` = "/eventbus") =>
   HttpApi.make("EventBusAdmin")
-    .add(bindings, deadLetters)
+    .add(bindings, deadLetters, letters)
     .middleware(RefusedParameters)
     .middleware(Guard)
     .prefix(prefix)

@@ -72,3 +72,39 @@ export class ClusterFailed extends Schema.TaggedError<ClusterFailed>()("ClusterF
     return this.detail
   }
 }
+
+/** The dead letter topic has no record at this position. */
+export class DeadLetterNotFound extends Schema.TaggedError<DeadLetterNotFound>()("DeadLetterNotFound", {
+  /** The binding, as `{cluster}:{binding}`. */
+  binding: Schema.String,
+  /** The position, such as `3@17`. */
+  position: Schema.String
+}) {
+  override get message(): string {
+    return `The dead letter topic of binding '${this.binding}' has no record at ${this.position}.`
+  }
+}
+
+/** There is no such rehearsal in this process: it was never begun here, or ended more than 15 minutes ago. */
+export class RehearsalNotFound extends Schema.TaggedError<RehearsalNotFound>()("RehearsalNotFound", {
+  /** The binding, as `{cluster}:{binding}`. */
+  binding: Schema.String,
+  /** The id that was asked for. */
+  id: Schema.String
+}) {
+  override get message(): string {
+    return `Binding '${this.binding}' has no rehearsal '${this.id}' in this process. Results are kept for 15 minutes.`
+  }
+}
+
+/** The binding is being rehearsed in this process already. Nothing was done. */
+export class RehearsalRunning extends Schema.TaggedError<RehearsalRunning>()("RehearsalRunning", {
+  /** The binding, as `{cluster}:{binding}`. */
+  binding: Schema.String,
+  /** The id of the rehearsal that runs. */
+  id: Schema.String
+}) {
+  override get message(): string {
+    return `Binding '${this.binding}' is being rehearsed already: '${this.id}' runs. Wait for its end.`
+  }
+}

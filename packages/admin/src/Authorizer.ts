@@ -19,8 +19,9 @@ import { permissions } from "./internal/permissions.ts"
  * A kind of action.
  *
  * - `view`: read states, figures, health and dead letter statistics.
+ * - `view-payload`: see keys, values, headers and the messages of errors in answers about dead letters. A request needs `view` beside it. Each such answer is a line in the log.
  * - `operate`: start, stop, pause and resume.
- * - `replay`: publish dead letters again.
+ * - `replay`: publish dead letters again, and rehearse that.
  * - `discard`: purge dead letters.
  * - `admin`: register and remove bindings.
  */

@@ -16,12 +16,26 @@
  * ```
  */
 import type { Handlers } from "@eventbus/config"
-import { type Broker, type BrokerError, EventBusConnector, EventBusError, type Replay } from "@eventbus/core"
+import {
+  type Broker,
+  type BrokerError,
+  type DeadLetterGroup,
+  type DeadLetterList,
+  DeadLetterSelection,
+  EventBusConnector,
+  EventBusError,
+  type Rehearsal,
+  Replay
+} from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
+import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
 import type * as Answers from "./Answers.ts"
+import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
+import * as LetterAnswers from "./internal/letterAnswers.ts"
 import * as MetricsSummary from "./internal/metricsSummary.ts"
 import * as Registration from "./internal/registration.ts"
+import * as Rehearsals from "./internal/rehearsals.ts"
 
 /** The failures of a lifecycle command. */
 export type CommandError = EventBusConnector.BindingLookupError | EventBusError.InvalidContainerState
@@ -35,6 +49,12 @@ export type RegistrationError =
 
 /** The failures of a command on dead letters. */
 export type DeadLetterError = EventBusConnector.BindingLookupError | BrokerError.BrokerError | Replay.InvalidArgument
+
+/** How much an answer about dead letters may have. */
+export interface View {
+  /** Whether it has what may quote a record: keys, values, headers, and the messages of errors. Default false. */
+  readonly payload?: boolean
+}
 
 /** Answers the binding as it is after the command. */
 export type Command = (name: string) => Effect.Effect<Answers.BindingSummary, CommandError>
@@ -99,6 +119,37 @@ export class EventBusAdmin extends Context.Service<
       name: string,
       beforeMillis: number
     ) => Effect.Effect<Answers.PurgeReport, DeadLetterError | Replay.NotPurgeable | Replay.ForeignDeadLetters>
+    /** The dead letters by the reason of their failure. Reads the whole topic. */
+    readonly groups: (
+      name: string,
+      options?: DeadLetterGroup.Options & View
+    ) => Effect.Effect<DeadLetterAnswers.Groups, DeadLetterError>
+    /** Dead letters, the newest first, page by page. A text is looked for in the payload only where that is shown. */
+    readonly letters: (
+      name: string,
+      query?: Omit<DeadLetterList.Query, "searchesPayload"> & View
+    ) => Effect.Effect<DeadLetterAnswers.Page, DeadLetterError>
+    /** One dead letter. */
+    readonly letter: (
+      name: string,
+      position: DeadLetterSelection.Position,
+      view?: View
+    ) => Effect.Effect<DeadLetterAnswers.Letter, DeadLetterError | DeadLetterNotFound>
+    /** Begins a rehearsal of dead letters, one at a time for a binding, and answers at once. It goes on in the background, until the service closes at the latest. */
+    readonly rehearse: (
+      name: string,
+      selection: DeadLetterSelection.DeadLetterSelection,
+      options?: Rehearsal.Options
+    ) => Effect.Effect<
+      DeadLetterAnswers.Rehearsal,
+      EventBusConnector.BindingLookupError | Replay.InvalidArgument | RehearsalRunning
+    >
+    /** A rehearsal of this process, while it runs and for 15 minutes after its end. */
+    readonly rehearsal: (
+      name: string,
+      id: string,
+      view?: View
+    ) => Effect.Effect<DeadLetterAnswers.Rehearsal, EventBusConnector.BindingLookupError | RehearsalNotFound>
     /** How all bindings are. Asks no broker. */
     readonly health: Effect.Effect<Answers.HealthReport>
   }
@@ -150,12 +201,16 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
         Effect.map(answer)
       )
 
+  const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
+  const rehearsals = yield* Rehearsals.make
+
   return EventBusAdmin.of({
+    ...letterOperations(connector, rehearsals, keyOf),
     list: Effect.map(connector.listBindings, (all) =>
       all.map(AnswersOf.summaryOf).sort((a, b) => (a.key < b.key ? -1 : 1))
     ),
     get,
-    keyOf: (name) => Effect.map(connector.snapshot(name), AnswersOf.keyOf),
+    keyOf,
     register: (properties) => registered(Registration.fromData(properties)),
     registerJson: (text) => registered(Registration.fromJson(text)),
     unregister: (name) =>
@@ -183,5 +238,42 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
       (purged) => ({ purged })
     ),
     health: Effect.map(health, AnswersOf.healthOf)
+  })
+})
+
+type KeyOf = EventBusAdmin["Service"]["keyOf"]
+
+const letterOperations = (
+  connector: EventBusConnector.EventBusConnector["Service"],
+  rehearsals: Rehearsals.Rehearsals,
+  keyOf: KeyOf
+): Pick<EventBusAdmin["Service"], "groups" | "letters" | "letter" | "rehearse" | "rehearsal"> => ({
+  groups: Effect.fnUntraced(function* (name, { payload = false, ...options } = {}) {
+    const letters = yield* connector.deadLetters(name)
+    return LetterAnswers.groupsOf(yield* letters.groups(options), payload)
+  }),
+  letters: Effect.fnUntraced(function* (name, { payload = false, ...query } = {}) {
+    const letters = yield* connector.deadLetters(name)
+    return LetterAnswers.pageOf(yield* letters.letters({ ...query, searchesPayload: payload }), payload)
+  }),
+  letter: Effect.fnUntraced(function* (name, position, { payload = false } = {}) {
+    const letters = yield* connector.deadLetters(name)
+    const found = yield* letters.letter(position)
+    if (found !== undefined) return LetterAnswers.letterOf(found, payload)
+    const binding = yield* keyOf(name)
+    return yield* new DeadLetterNotFound({ binding, position: DeadLetterSelection.formatPosition(position) })
+  }),
+  rehearse: Effect.fnUntraced(function* (name, selection, options) {
+    const letters = yield* connector.deadLetters(name)
+    const [issue] = DeadLetterSelection.issues(selection)
+    if (issue !== undefined) {
+      const { path, given, expected } = issue
+      return yield* new Replay.InvalidArgument({ command: "rehearse", argument: path, given, expected })
+    }
+    const begun = yield* rehearsals.begin(yield* keyOf(name), letters.rehearse(selection, options))
+    return LetterAnswers.rehearsalOf(begun, false)
+  }),
+  rehearsal: Effect.fnUntraced(function* (name, id, { payload = false } = {}) {
+    return LetterAnswers.rehearsalOf(yield* rehearsals.find(yield* keyOf(name), id), payload)
   })
 })

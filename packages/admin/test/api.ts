@@ -8,7 +8,11 @@ import { Context, Effect, Exit, Layer, Logger, Metric, Redacted, Schema, Scope }
 export const token = "the-token-of-the-operator"
 
 export const everything = Authorizer.fromTokens([
-  { token: Redacted.make(token), name: "operator", permissions: ["view", "operate", "replay", "discard", "admin"] }
+  {
+    token: Redacted.make(token),
+    name: "operator",
+    permissions: ["view", "view-payload", "operate", "replay", "discard", "admin"]
+  }
 ])
 
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {}) {}

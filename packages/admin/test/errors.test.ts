@@ -20,6 +20,10 @@ describe("ADM-12 errors over HTTP", () => {
         ["POST", "/dlt/replay?from=0&to=1"],
         ["POST", "/dlt/replay-to-tier?tier=1&count=1"],
         ["GET", "/dlt/stats"],
+        ["GET", "/dlt/groups"],
+        ["GET", "/dlt/records"],
+        ["GET", "/dlt/records/0@0"],
+        ["GET", "/dlt/rehearsals/none"],
         ["DELETE", "/dlt?olderThan=1d"]
       ] as const
       for (const [method, rest] of routes) {

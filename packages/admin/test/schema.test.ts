@@ -58,47 +58,57 @@ const answer = async ({ call }: Program, request: Parameters<Program["call"]>) =
 }
 
 describe("OPS-18 OpenAPI", () => {
-  it.live("is 3.1 and has exactly the seed's routes, each with its permission to see a credential and its errors", () =>
-    Effect.gen(function* () {
-      const { document, operations } = yield* documentOf()
-      assert.match(document.openapi, /^3\.1\./)
-      assert.deepStrictEqual(operations.map(({ method, path }) => `${method} ${path}`).sort(), [
-        "DELETE /eventbus/bindings/{name}",
-        "DELETE /eventbus/bindings/{name}/dlt",
-        "GET /eventbus/bindings",
-        "GET /eventbus/bindings/{name}",
-        "GET /eventbus/bindings/{name}/dlt/stats",
-        "GET /eventbus/health",
-        "POST /eventbus/bindings",
-        "POST /eventbus/bindings/{name}/dlt/replay",
-        "POST /eventbus/bindings/{name}/dlt/replay-to-tier",
-        "POST /eventbus/bindings/{name}/pause",
-        "POST /eventbus/bindings/{name}/resume",
-        "POST /eventbus/bindings/{name}/start",
-        "POST /eventbus/bindings/{name}/stop"
-      ])
-      for (const { path, operation } of operations) {
-        assert.deepStrictEqual(operation.security, [{ bearer: [] }], path)
-        for (const status of ["401", "403", ...(path.includes("{name}") ? ["404", "409"] : [])])
-          assert.property(operation.responses, status, path)
-      }
-      const create = operations.find(({ method, path }) => method === "POST" && path === "/eventbus/bindings")!
-      assert.includeMembers(Object.keys(create.operation.responses), ["201", "400", "409", "503"])
-      const schema = create.operation.requestBody!.content["application/json"].schema
-      assert.includeMembers(Object.keys(schema.properties!), [
-        "name",
-        "topic",
-        "groupId",
-        "handler",
-        "retry",
-        "cluster"
-      ])
-    })
+  it.live(
+    "is 3.1 and has exactly the seed's routes and those for dead letters, each with its permission to see a credential and its errors",
+    () =>
+      Effect.gen(function* () {
+        const { document, operations } = yield* documentOf()
+        assert.match(document.openapi, /^3\.1\./)
+        assert.deepStrictEqual(operations.map(({ method, path }) => `${method} ${path}`).sort(), [
+          "DELETE /eventbus/bindings/{name}",
+          "DELETE /eventbus/bindings/{name}/dlt",
+          "GET /eventbus/bindings",
+          "GET /eventbus/bindings/{name}",
+          "GET /eventbus/bindings/{name}/dlt/groups",
+          "GET /eventbus/bindings/{name}/dlt/records",
+          "GET /eventbus/bindings/{name}/dlt/records/{position}",
+          "GET /eventbus/bindings/{name}/dlt/rehearsals/{id}",
+          "GET /eventbus/bindings/{name}/dlt/stats",
+          "GET /eventbus/health",
+          "POST /eventbus/bindings",
+          "POST /eventbus/bindings/{name}/dlt/rehearsals",
+          "POST /eventbus/bindings/{name}/dlt/replay",
+          "POST /eventbus/bindings/{name}/dlt/replay-to-tier",
+          "POST /eventbus/bindings/{name}/pause",
+          "POST /eventbus/bindings/{name}/resume",
+          "POST /eventbus/bindings/{name}/start",
+          "POST /eventbus/bindings/{name}/stop"
+        ])
+        for (const { path, operation } of operations) {
+          assert.deepStrictEqual(operation.security, [{ bearer: [] }], path)
+          for (const status of ["401", "403", ...(path.includes("{name}") ? ["404", "409"] : [])])
+            assert.property(operation.responses, status, path)
+        }
+        const create = operations.find(({ method, path }) => method === "POST" && path === "/eventbus/bindings")!
+        assert.includeMembers(Object.keys(create.operation.responses), ["201", "400", "409", "503"])
+        const schema = create.operation.requestBody!.content["application/json"].schema
+        assert.includeMembers(Object.keys(schema.properties!), [
+          "name",
+          "topic",
+          "groupId",
+          "handler",
+          "retry",
+          "cluster"
+        ])
+      })
   )
 
   it("every operation refuses an unknown, a missing, a repeated and a wrong parameter with its path, all at once", () =>
     property(async (run, { operations }) => {
-      const good: Readonly<Record<string, string>> = { count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" }
+      const good: Readonly<Record<string, string>> = {
+        ...{ count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
+        ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" }
+      }
       // A text without a digit is neither a number nor a time nor a duration.
       const nonsense = fc.string({ unit: "grapheme" }).filter((text) => !/\d/.test(text))
       const nasty = fc.constantFrom(
@@ -127,17 +137,24 @@ describe("OPS-18 OpenAPI", () => {
         "",
         "9".repeat(20)
       )
-      const wrong = (name: string) => fc.oneof(nonsense, name === "count" || name === "tier" ? nasty : nastyTimes)
+      const numbers: ReadonlySet<string> = new Set(["count", "tier", "limit"])
+      const texts: Readonly<Record<string, fc.Arbitrary<string>>> = {
+        text: fc.constantFrom("", "x".repeat(201)),
+        group: fc.constantFrom("", "v1-", "own-", "v1 a", "a"),
+        state: fc.constantFrom("", "open", "waiting,", "WAITING", "waiting failed"),
+        before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20))
+      }
+      const wrong = (name: string) => texts[name] ?? fc.oneof(nonsense, numbers.has(name) ? nasty : nastyTimes)
       await fc.assert(
         fc.asyncProperty(
           fc.constantFrom(...operations),
           fc.infiniteStream(fc.nat()),
           fc.string({ minLength: 1 }),
-          async (target, numbers, extra) => {
+          async (target, choices, extra) => {
             const { method, path, operation } = target
             const query = operation.parameters.filter((parameter) => parameter.in === "query")
-            const url = path.replace("{name}", "orders")
-            const next = () => numbers.next().value
+            const url = path.replace("{name}", "orders").replace("{position}", "0@0").replace("{id}", "none")
+            const next = () => choices.next().value
             const refused: Array<string> = []
             const parts: Array<string> = []
             for (const { name, required } of query) {

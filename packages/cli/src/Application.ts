@@ -1,5 +1,5 @@
 /**
- * The export of a module for `eventbus run --handlers`: handlers for the bindings of a file, and the services that they require.
+ * The export of a module for `--handlers`: handlers for the bindings of a file, and the services that they require, when they run and in rehearsals of dead letters.
  *
  * ```ts
  * import { Application } from "@eventbus/cli"
@@ -16,7 +16,8 @@
  * })
  * ```
  */
-import type { Handlers } from "@eventbus/config"
+import { Handlers } from "@eventbus/config"
+import type { IdempotencyStore } from "@eventbus/core"
 import { Layer, Predicate } from "effect"
 
 const TypeId = "~@eventbus/cli/Application"
@@ -35,10 +36,17 @@ export const make = <R = never>(options: {
   readonly handlers: Handlers.Handlers<R>
   /** Layer of the services that the handlers require. Default: none. */
   readonly layer?: Layer.Layer<NoInfer<R>, unknown>
+  /**
+   * Layer of the services that the handlers have in a rehearsal of dead letters, without any effect that lasts. `Layer.empty` for handlers that require nothing and may be called at any time.
+   * Default: none, so that a rehearsal decodes records and calls no handler.
+   */
+  readonly dryRun?: Layer.Layer<NoInfer<Exclude<R, IdempotencyStore.IdempotencyStore>>, unknown>
 }): Application => ({
   [TypeId]: TypeId,
   // The layer provides the requirements of the handlers, and both are only used together.
-  handlers: options.handlers as Handlers.Handlers<never>,
+  handlers: (options.dryRun === undefined
+    ? options.handlers
+    : Handlers.rehearsable(options.handlers, options.dryRun)) as Handlers.Handlers<never>,
   layer: options.layer ?? Layer.empty
 })
 

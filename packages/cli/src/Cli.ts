@@ -6,6 +6,7 @@
  */
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
+import { dlt } from "./internal/dltCommand.ts"
 import { CommandFailed, exitCodes } from "./internal/failures.ts"
 import * as Output from "./internal/output.ts"
 import { plan } from "./internal/planCommand.ts"
@@ -13,10 +14,10 @@ import { run as runCommand } from "./internal/runCommand.ts"
 import { trail } from "./internal/trailCommand.ts"
 import { validate } from "./internal/validateCommand.ts"
 
-/** The command with its subcommands validate, plan, run and trail. */
+/** The command with its subcommands validate, plan, run, trail and dlt. */
 export const command = Command.make("eventbus").pipe(
-  Command.withDescription("Checks, explains and runs the bindings of a configuration file."),
-  Command.withSubcommands([validate, plan, runCommand, trail])
+  Command.withDescription("Checks, explains, runs and operates the bindings of a configuration file."),
+  Command.withSubcommands([validate, plan, runCommand, trail, dlt])
 )
 
 /** Runs the command with the arguments of the process. A failure prints one message. */

@@ -198,6 +198,25 @@ describe("eventbus", () => {
         [["plan", "app.yaml", "--chek"], /^Unrecognized flag: --chek(.*\n)+.*--check/],
         [["trail", "app.yaml", "orders"], /^name the record by --key or by --at/],
         [["trail", "app.yaml", "orders", "--at", "1"], /^--at is "1"; allowed is partition@offset/],
+        [
+          ["dlt", "rehearse", "app.yaml", "orders"],
+          /^name the dead letters by --group, --from, --to, --key, --at or --all/
+        ],
+        [["dlt", "rehearse", "app.yaml", "orders", "--at", "1"], /^--at is "1"; allowed is partition@offset/],
+        [
+          ["dlt", "rehearse", "app.yaml", "orders", "--all", "--key", "k"],
+          /^--all is true; allowed is no 'all' beside keys/
+        ],
+        [["dlt", "rehearse", "app.yaml", "orders", "--group", "x"], /^--group is x; allowed is a fingerprint/],
+        [
+          ["dlt", "rehearse", "app.yaml", "orders", "--from", "yesterday"],
+          /^--from is "yesterday"; allowed is ISO-8601/
+        ],
+        [["dlt", "show", "app.yaml", "orders", "x"], /^the position is "x"; allowed is partition@offset/],
+        [
+          ["dlt", "groups", "app.yaml", "orders", "--state", "open"],
+          /^--state is "open"; allowed is one or more of waiting/
+        ],
         [["plan", "app.yaml", "--brokers", "localhost"], /^--brokers is "localhost"; allowed is host:port/]
       ] as const) {
         const { code, out, err } = yield* eventbus(folder, ...args)
@@ -215,6 +234,11 @@ describe("eventbus", () => {
         const { code, out } = yield* eventbus(folder, command, "--help")
         assert.strictEqual(code, 0)
         assert.include(out, `eventbus ${command} app.yaml`)
+      }
+      for (const command of ["groups", "list", "show", "rehearse"]) {
+        const { code, out } = yield* eventbus(folder, "dlt", command, "--help")
+        assert.strictEqual(code, 0)
+        assert.include(out, `eventbus dlt ${command} app.yaml`)
       }
       const { out: overview } = yield* eventbus(folder, "--help")
       const [, commands = ""] = overview.split("SUBCOMMANDS\n")

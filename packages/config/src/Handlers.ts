@@ -14,8 +14,8 @@
  * })
  * ```
  */
-import type { Delivery } from "@eventbus/core"
-import { type Effect, Predicate } from "effect"
+import { Binding, type Delivery, type IdempotencyStore } from "@eventbus/core"
+import { type Effect, type Layer, Predicate } from "effect"
 import * as Handler from "./Handler.ts"
 
 /** Handlers by name. `R` is their common requirement. */
@@ -56,5 +56,21 @@ export const make = <const H extends { readonly [name: string]: Input }>(
     )
   }
 }
+
+/**
+ * The same handlers, whose bindings have the services of this layer in a rehearsal of dead letters, as `Binding.rehearsable` gives them. The layer provides everything that
+ * the handlers require but an `IdempotencyStore`.
+ */
+export const rehearsable = <R, E, RI>(
+  handlers: Handlers<R>,
+  dryRun: Layer.Layer<NoInfer<Exclude<R, IdempotencyStore.IdempotencyStore>>, E, RI>
+): Handlers<R | RI> => ({
+  byName: new Map(
+    Array.from(handlers.byName, ([name, handler]): [string, Handler.Handler<R | RI>] => [
+      name,
+      { ...handler, bind: (settings) => Binding.rehearsable(handler.bind(settings), dryRun) }
+    ])
+  )
+})
 
 type PlainFunction<R> = Parameters<typeof Handler.fromFunction<unknown, R>>[0]

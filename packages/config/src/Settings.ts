@@ -22,11 +22,15 @@ import {
   withDefault
 } from "./internal/schema/leaves.ts"
 import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
+import * as Times from "./internal/schema/times.ts"
 
 export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
 export const parseDuration: (text: string) => number = Durations.parse
+
+/** The epoch milliseconds of a time as a request or a command line has it: ISO-8601 with `Z` or an offset, a date in UTC, or epoch milliseconds; NaN for any other text. */
+export const parseTime: (text: string) => number = Times.parse
 
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey

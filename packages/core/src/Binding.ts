@@ -7,16 +7,20 @@
 import { Effect, Layer } from "effect"
 import type { BatchOptions, FailureOptions, Options, TransactionalOptions } from "./BindingOptions.ts"
 import type * as Broker from "./Broker.ts"
+import * as Clusters from "./Clusters.ts"
 import type { CurrentTransaction } from "./CurrentTransaction.ts"
 import * as EventBusConnector from "./EventBusConnector.ts"
 import type {
   BindingAlreadyExists,
   ConfigurationIssue,
   ConfigurationValidation,
-  ConnectorClosed
+  ConnectorClosed,
+  UnknownCluster
 } from "./EventBusError.ts"
+import { Hostname } from "./Hostname.ts"
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
 import * as ValidationAcrossBindings from "./internal/checks/validationAcrossBindings.ts"
+import * as DeadLetterCommands from "./internal/deadLetters/commands.ts"
 import {
   type BindingDefinition,
   type Described,
@@ -25,6 +29,7 @@ import {
   defineTransactional
 } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
+import type { DeadLetters } from "./Replay.ts"
 
 /** A description: nothing runs yet. `R` is what its handler requires. */
 export interface Binding<out R> extends Described<R> {}
@@ -94,6 +99,28 @@ export const makeTransactional = <
   name: string,
   options: TransactionalOptions<K, V, E, R> & FailureOptions<P, D>
 ): Binding<Exclude<R, CurrentTransaction> | P | D> => described(defineTransactional(name, options))
+
+/**
+ * Gives a binding the services that its handler has in a rehearsal of dead letters (`DeadLetters.rehearse`), in place of its own ones. The layer provides everything that the
+ * binding requires but an `IdempotencyStore`, which no rehearsal uses, and none of it should have an effect that lasts. A binding whose handler requires nothing, and may be
+ * called at any time, takes `Layer.empty`. The layer is built anew for each rehearsal and released after it. Without a layer a rehearsal decodes records and calls no handler.
+ */
+export const rehearsable = <R, E, RI>(
+  binding: Binding<R>,
+  dryRun: Layer.Layer<NoInfer<Exclude<R, IdempotencyStore>>, E, RI>
+): Binding<R | RI> => described<R | RI>({ ...binding.definition, dryRun })
+
+/**
+ * The commands of operators on the dead letters of a binding that this process need not run, as `EventBusConnector.deadLetters` has them for one that it runs. Nothing is
+ * registered, and no group is joined. Fails when no cluster has the alias of the binding.
+ */
+export const deadLetters = <R>({
+  definition
+}: Binding<R>): Effect.Effect<DeadLetters, UnknownCluster, R | Broker.Broker> =>
+  Effect.gen(function* () {
+    const broker = yield* Clusters.get(definition.cluster)
+    return DeadLetterCommands.make(definition, broker, yield* Hostname, yield* Effect.context<R>())
+  })
 
 const described = <R>(definition: BindingDefinition<R>): Binding<R> => ({ name: definition.name, definition })
 

@@ -17,7 +17,7 @@ import * as Ranges from "./Ranges.ts"
 export interface Options<in K, in V> {
   /**
    * The key of a delivery's work: a text that is not empty. Default: `idempotencyKey`, the first position of the record with its timestamp, in all tiers the same. The store
-   * gets it as `{groupId}:{key}`, so that groups never take each other's work for done.
+   * gets it as `{groupId}:{key}`, so that groups never take each other's work for done; for keys of this function see `scope`.
    *
    * The default knows a topic that was deleted and made again for a new one, by the timestamps of its records (ruling 77). After offsets were moved back on
    * purpose, the records of the last `retention` are skipped. A key out of the record's content has no such limit. A function that throws, or answers with anything but a
@@ -25,9 +25,9 @@ export interface Options<in K, in V> {
    */
   readonly key?: (delivery: Delivery<K, V>) => string
   /**
-   * Keeps the keys of `key` apart from those of other bindings of the group: the store gets them as `{cluster}/{groupId}/{scope}:{key}`. Two bindings of one group with a
-   * `key` each, and without a scope, are refused, because the same key on two topics would be handled once. Bindings that name the same scope share their keys on purpose, as
-   * for one stream of events on two topics. A binding that gets a scope does not know the keys that it stored without one. Not empty. Default: none.
+   * The owner of the keys of `key`: the store gets them as `{cluster}/{groupId}/{scope}:{key}`. Bindings that name the same scope share their keys on purpose, as for one
+   * stream of events on two topics, or for a topic that moves. A binding that gets another scope does not know the keys that it stored before. Not empty. Default: the topic of
+   * the binding, so that the same key on two topics is other work; what a former version stored for the whole group as `{groupId}:{key}` counts, too.
    */
   readonly scope?: string
   /** How long a claim outlives an owner that crashed. Default 1 minute; finite, at least 1 second. A running handler renews it, however long it takes. */

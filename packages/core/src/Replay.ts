@@ -2,10 +2,14 @@
  * Commands of operators on a binding's dead letter topic, and their reports (connector seed §4.7, rulings 30 to 32 and 61).
  */
 import { type Effect, Schema } from "effect"
-import type { UnreadableBatch } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import type { RecordPosition } from "./ConsumerRecord.ts"
-import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
+import type * as DeadLetterGroup from "./DeadLetterGroup.ts"
+import type * as DeadLetterList from "./DeadLetterList.ts"
+import type { DeadLetterSelection, Position } from "./DeadLetterSelection.ts"
+import type * as Rehearsal from "./Rehearsal.ts"
+
+export type { ListedDeadLetter, Page } from "./DeadLetterList.ts"
 
 /**
  * Commands on the dead letter topic of a binding, on its cluster, in whatever state the binding is. Times are epoch milliseconds. A count is a whole number of 0 or more,
@@ -48,7 +52,30 @@ export interface DeadLetters {
   /** Reads the whole topic. */
   readonly stats: Effect.Effect<Stats, BrokerError>
   /** Records of one partition, in order. None when there is no such partition. */
-  readonly list: (page: Page) => Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError | InvalidArgument>
+  readonly list: (
+    page: DeadLetterList.Page
+  ) => Effect.Effect<ReadonlyArray<DeadLetterList.ListedDeadLetter>, BrokerError | InvalidArgument>
+  /** The dead letters of the group by the reason of their failure. Reads the whole topic once, and keeps no key and no value. */
+  readonly groups: (
+    options?: DeadLetterGroup.Options
+  ) => Effect.Effect<DeadLetterGroup.GroupReport, BrokerError | InvalidArgument>
+  /** The newest dead letters over all partitions, page by page. Reads only as much of the topic as the page needs, and keeps no value. */
+  readonly letters: (
+    query?: DeadLetterList.Query
+  ) => Effect.Effect<DeadLetterList.SummaryPage, BrokerError | InvalidArgument>
+  /** One dead letter, with its key and value as the binding's serdes read them today. Undefined when there is none at this position. */
+  readonly letter: (
+    position: Position
+  ) => Effect.Effect<DeadLetterList.DecodedDeadLetter | undefined, BrokerError | InvalidArgument>
+  /**
+   * Says of each selected dead letter what today's serdes, handler and rules for errors would do with it. The handler runs only where the binding has a layer for it
+   * (`Binding.rehearsable`), and then without idempotency store, circuit breaker, transaction, interceptors, metrics and spans of the binding: nothing is published, committed
+   * or remembered. Reads the topic once.
+   */
+  readonly rehearse: (
+    selection: DeadLetterSelection,
+    options?: Rehearsal.Options
+  ) => Effect.Effect<Rehearsal.Report, BrokerError | InvalidArgument | Rehearsal.DryRunLayerFailed>
   /**
    * Deletes records that were dead-lettered before a time, as far as no younger one lies before them, and answers how many. Fails with `ForeignDeadLetters`, and
    * deletes nothing, when a dead letter of another group is among them. Ends before a batch that cannot be read, and logs that, unless `deleteUnreadable` is given.
@@ -75,31 +102,6 @@ export interface PurgeOptions {
    * belong, and the answer counts their offsets. Default false: the purge of a partition ends before the first of them.
    */
   readonly deleteUnreadable?: boolean
-}
-
-/** A dead letter, and what was done about it. */
-export interface ListedDeadLetter {
-  /** The dead letter. Where its batch cannot be read, only its position is known. */
-  readonly letter: DeadLetterRecord
-  /**
-   * `waiting`: a replay takes it. `exhausted`: it was replayed `maxReplays` times, so a replay takes it only with `ignoreMaxReplays`. `failed`: the custom handler of the
-   * strategy failed for it and is not called again; a replay takes it, unless it was replayed `maxReplays` times. `dealt-with`: replayed, given up, or handled by the custom
-   * handler. `foreign`: it belongs to the group that `letter.owner` names. `unreadable`: its batch cannot be read, so no command can act on it but `purge` with
-   * `deleteUnreadable`; one entry stands for the whole batch.
-   */
-  readonly state: "waiting" | "exhausted" | "failed" | "dealt-with" | "foreign" | "unreadable"
-  /** The batch that cannot be read, and why; set in state `unreadable`. */
-  readonly unreadable?: UnreadableBatch
-}
-
-/** A part of a dead letter topic. */
-export interface Page {
-  /** Of this partition. */
-  readonly partition: number
-  /** From this offset on. Default: the oldest. */
-  readonly from?: bigint
-  /** Most records, 1 or more. */
-  readonly count: number
 }
 
 /** A record that was given up, and why. */

@@ -79,3 +79,23 @@ export const pause: Route = constructors.Pause()
 
 /** Drop the record on purpose. */
 export const skip: Route = constructors.Skip()
+
+/** A route in words, for people, such as `attempts in place, then the next tier`. */
+export const describe = (route: Route): string => {
+  switch (route._tag) {
+    case "Retry":
+      return `attempts in place, then ${route.tier === undefined ? "the next tier" : `tier ${route.tier}`}`
+    case "NextTier":
+      return "the next tier"
+    case "Tier":
+      return `tier ${route.tier}`
+    case "After":
+      return `the first tier that waits ${route.delayMillis} ms`
+    case "DeadLetter":
+      return route.reason === undefined ? "dead letter topic" : `dead letter topic (${route.reason})`
+    case "Pause":
+      return "pause of the binding"
+    case "Skip":
+      return "skip"
+  }
+}

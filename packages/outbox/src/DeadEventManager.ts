@@ -1,7 +1,9 @@
 /** The operator's view of dead events (outbox seed §18). When the database fails, the failure is logged, and the answer is empty. */
+import { Kinds } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { failureOfValue } from "./internal/base/failureText.ts"
-import { checkOptions, within } from "./internal/base/options.ts"
+import { logFatal } from "./internal/base/log.ts"
+import { checkOptions, problemsOf, refuse, within } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import type { InvalidOutboxConfig, OutboxStoreError } from "./OutboxError.ts"
 import { deadEvents as range } from "./OutboxRanges.ts"
@@ -36,15 +38,16 @@ export interface DeadEventOptions {
 }
 
 const logFailure = (error: OutboxStoreError) =>
-  Effect.logFatal(`outbox: dead event operation failed: ${failureOfValue(error).summary}`)
+  logFatal(`outbox: dead event operation failed: ${failureOfValue(error).summary}`)
 
 /** A number outside of its range is a mistake of the program, and not an answer: the call dies with `InvalidOutboxConfig`. */
 const checked = <A>(issues: InvalidOutboxConfig["issues"], effect: Effect.Effect<A>): Effect.Effect<A> =>
   Effect.andThen(Effect.orDie(checkOptions("DeadEventManager", [issues])), effect)
 
-/** The manager of the store's dead events. */
+/** The manager of the store's dead events. Dies with `InvalidOutboxConfig` for wrong settings. */
 export const make = (options: DeadEventOptions = {}): Effect.Effect<DeadEventManager["Service"], never, OutboxStore> =>
   Effect.gen(function* () {
+    refuse("DeadEventManager", problemsOf(options, { onReplayed: Kinds.func }))
     const store = yield* OutboxStore
     const tools = yield* makeDeliveryTools(store)
     const orElse =
@@ -65,7 +68,7 @@ export const make = (options: DeadEventOptions = {}): Effect.Effect<DeadEventMan
         for (const event of dead) {
           const ok = yield* Effect.result(replay(event.eventId))
           if (ok._tag === "Failure") {
-            yield* Effect.logFatal(`outbox: replaying dead events stopped: ${failureOfValue(ok.failure).summary}`)
+            yield* logFatal(`outbox: replaying dead events stopped: ${failureOfValue(ok.failure).summary}`)
             return total
           }
           if (ok.success) total++

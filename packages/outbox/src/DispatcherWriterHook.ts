@@ -1,5 +1,8 @@
 /** The hot path: puts committed events straight into the dispatcher's hot queue (outbox seed §7, §13). */
+import { Kinds } from "@eventbus/core"
 import { Effect, Option } from "effect"
+import { logWarning } from "./internal/base/log.ts"
+import { problemsOf, refuse } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import type { OutboxDispatcher } from "./OutboxDispatcher.ts"
 import { OutboxStore } from "./OutboxStore.ts"
@@ -13,9 +16,12 @@ export interface DispatcherWriterHookOptions {
   readonly onDropped?: (eventIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** A hook for the writer. A full or closed hot queue never fails a write: dropped events are logged, counted, and left to the poller. */
+const dispatcher = Kinds.struct({}, { enqueueHot: Kinds.func }, "a dispatcher")
+
+/** A hook for the writer. Dies with `InvalidOutboxConfig` for wrong settings. A full or closed hot queue never fails a write: dropped events are logged, counted, and left to the poller. */
 export const make = (options: DispatcherWriterHookOptions): Effect.Effect<WriterHook> =>
   Effect.gen(function* () {
+    refuse("DispatcherWriterHook", problemsOf(options, { onDropped: Kinds.func }, { dispatcher }))
     const store = yield* Effect.serviceOption(OutboxStore)
     const { metrics } = yield* makeDeliveryTools(Option.getOrElse(store, () => ({ names: {} })))
     return {
@@ -25,7 +31,7 @@ export const make = (options: DispatcherWriterHookOptions): Effect.Effect<Writer
           if (dropped.length === 0) return Effect.void
           for (const _ of dropped) metrics.incrementHotDropped()
           return Effect.andThen(
-            Effect.logWarning(`outbox: hot queue full or closed; the poller delivers ${dropped.length} events`),
+            logWarning(`outbox: hot queue full or closed; the poller delivers ${dropped.length} events`),
             options.onDropped?.(dropped) ?? Effect.void
           )
         })

@@ -2,7 +2,7 @@
 import type { Cause, Effect } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 
-/** Work around every delivery. Both hooks are optional. */
+/** Work around every delivery. Both hooks are optional. Each runs for at most `listenerTimeout`, where one is set. */
 export interface EventInterceptor {
   /** Runs before the listener, in registration order. Its failure skips the listener and counts as the delivery's failure. */
   readonly beforeDispatch?: (event: EventEnvelope) => Effect.Effect<void, unknown>

@@ -2,9 +2,9 @@
  * Tracks the events that this process handles, so that an event that arrives by the hot and by the cold path is handled once. The mark
  * is taken when the event enters a queue (outbox seed §9, ruling 65).
  */
-import { Ranges } from "@eventbus/core"
+import { Kinds, Ranges } from "@eventbus/core"
 import type { Clock, Duration } from "effect"
-import { refuse, within } from "./internal/base/options.ts"
+import { problemsOf, refuse } from "./internal/base/options.ts"
 import * as OutboxRanges from "./OutboxRanges.ts"
 
 /** The marks of events in flight. Implementations return at once and do not throw. */
@@ -20,8 +20,8 @@ export interface InFlightTracker {
  * monotonic clock. Throws `InvalidOutboxConfig` for a `ttl` that is no duration of 0 or more.
  */
 export const make = (options: { readonly clock: Clock.Clock; readonly ttl?: Duration.Input }): InFlightTracker => {
+  refuse("InFlightTracker", problemsOf(options, { ttl: OutboxRanges.others.ttl }, { clock: Kinds.object }))
   const marks = new Map<string, bigint>()
-  if (options.ttl !== undefined) refuse("InFlightTracker", within("ttl", options.ttl, OutboxRanges.others.ttl))
   const ttlNanos = options.ttl === undefined ? undefined : BigInt(Ranges.millisOf(options.ttl)) * 1_000_000n
   const now = () => options.clock.monotonicTimeNanosUnsafe()
   return {

@@ -6,12 +6,12 @@
  * which an event can be delivered again.
  */
 import { createHash } from "node:crypto"
-import { Ranges } from "@eventbus/core"
+import { Kinds, Ranges } from "@eventbus/core"
 import { Context, type Duration, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { invalid } from "./internal/base/envelopeChecks.ts"
 import { checkTableName } from "./internal/base/identifier.ts"
-import { refuse, within } from "./internal/base/options.ts"
+import { problemsOf, refuse, within } from "./internal/base/options.ts"
 import { storeError } from "./internal/store/context.ts"
 import { affectedRows, dialectOf } from "./internal/store/dialect.ts"
 import type { InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
@@ -74,6 +74,7 @@ export const migrate: (
 ) => Effect.Effect<void, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> = Effect.fnUntraced(function* (
   options = {}
 ) {
+  refuse("Inbox", problemsOf(options, { table: Kinds.string }))
   const sql = yield* SqlClient.SqlClient
   const table = yield* checkTableName(options.table ?? defaultTable)
   const time = sql.onDialectOrElse({
@@ -97,6 +98,7 @@ export const migrate: (
 /** The inbox of this table. Fails on an illegal table name. */
 export const make: (options?: InboxOptions) => Effect.Effect<Inbox["Service"], InvalidIdentifier, SqlClient.SqlClient> =
   Effect.fnUntraced(function* (options = {}) {
+    refuse("Inbox", problemsOf(options, { table: Kinds.string }))
     const sql = yield* SqlClient.SqlClient
     const dialect = dialectOf(sql)
     const table = yield* checkTableName(options.table ?? defaultTable)

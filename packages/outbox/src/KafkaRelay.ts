@@ -9,16 +9,21 @@
  * - While the cluster is down, events wait and no attempt is counted. While a topic is missing, or this user may not write to it, only the
  *   events of that topic wait (`missingTopics`).
  */
-import { Broker, type BrokerError, type ConsumerRecord, UserFunction } from "@eventbus/core"
+import { Adapter, Broker, type BrokerError, type ConsumerRecord, UserFunction } from "@eventbus/core"
 import { Clock, Effect, Layer, type Scope } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { type EventRetryPolicy, fixed } from "./EventRetryPolicy.ts"
+import { checkOptions, problemsOf } from "./internal/base/options.ts"
 import { anyAggregateTypeName } from "./internal/base/typeName.ts"
+import { relayKinds } from "./internal/relay/relayKinds.ts"
 import { type MissingTopics, RelayTopics } from "./internal/relay/relayTopics.ts"
 import { type ListenerRegistry, layerAll } from "./ListenerRegistry.ts"
-import type { DownstreamUnavailable, PoisonEvent } from "./OutboxError.ts"
+import type { DownstreamUnavailable, InvalidOutboxConfig, PoisonEvent } from "./OutboxError.ts"
 
-/** The headers of a relayed record in format `plain`. The event's own headers follow them, `traceparent` among them. */
+/**
+ * The headers of a relayed record in format `plain`. The event's own headers follow them, `traceparent` among them, except those that have one of the relay's own names in
+ * the record's format.
+ */
 export const headerNames = {
   eventId: "x-eventbus-event-id",
   eventType: "x-eventbus-event-type",
@@ -42,11 +47,21 @@ const cloudEventNames: Readonly<Record<keyof typeof headerNames, string>> = {
   contentType: headerNames.contentType
 }
 
+/** The headers that only the relay writes, by format. An event's own header of such a name would be read in place of the relay's. */
+const plainNames: ReadonlySet<string> = new Set(Object.values(headerNames))
+const cloudNames: ReadonlySet<string> = new Set([...Object.values(cloudEventNames), "ce_specversion", "ce_source"])
+
 /** Settings of a relay. */
 export interface KafkaRelayOptions {
-  /** The topic of an event: one for all, one per event type, or a function. Default: the topic named like the event type. */
+  /**
+   * The topic of an event: one for all, one per event type, or a function. A function that gives no text fails the delivery. Default: the topic named like the event
+   * type.
+   */
   readonly topic?: string | ReadonlyMap<string, string> | ((event: EventEnvelope) => string)
-  /** The record's key, which decides the partition. Default: the aggregate's id; without one, the record has no key and is spread. */
+  /**
+   * The record's key, which decides the partition. A function that gives neither a text nor null fails the delivery. Default: the aggregate's id; without one, the record
+   * has no key and is spread.
+   */
   readonly key?: (event: EventEnvelope) => string | null
   /** The names of the headers. `plain`: `headerNames`. `cloudevents`: binary mode of CloudEvents 1.0 (`ce_id` and so on). Default `plain`. */
   readonly format?:
@@ -90,8 +105,18 @@ const topicOf = (event: EventEnvelope, topic: KafkaRelayOptions["topic"]): strin
   if (topic === undefined) return event.eventType
   if (typeof topic === "string") return topic
   return typeof topic === "function"
-    ? UserFunction.plain("topic of the relay", topic(event))
+    ? answer("topic of the relay", topic(event), "a topic name", isName)
     : (topic.get(event.eventType) ?? event.eventType)
+}
+
+const isName = (value: unknown): boolean => typeof value === "string" && value !== ""
+const isKey = (value: unknown): boolean => value === null || typeof value === "string"
+
+/** Any other value would become a text of its own, the same one for all events: `undefined` would be the key `""`. */
+const answer = <A>(what: string, given: A, expected: string, isAllowed: (value: unknown) => boolean): A => {
+  const value = UserFunction.plain(what, given, expected)
+  if (isAllowed(value)) return value
+  throw new TypeError(`${what} returned ${UserFunction.kindOf(value)}; ${expected} is expected`)
 }
 
 type Header = NonNullable<ConsumerRecord.ProducerRecord["headers"]>[number]
@@ -130,12 +155,15 @@ const ownHeaders = (event: EventEnvelope, format: NonNullable<KafkaRelayOptions[
 /** The record of an event. A record without a timestamp gets the time of publishing. */
 export const toRecord = (event: EventEnvelope, options: KafkaRelayOptions = {}): ConsumerRecord.ProducerRecord => {
   const headers = ownHeaders(event, options.format ?? "plain")
+  const reserved = options.format === undefined || options.format === "plain" ? plainNames : cloudNames
   for (const [key, value] of event.headers) {
     // A handler that writes an event may have forwarded the headers of its record: those describe that record, and the relay's own would be overridden.
-    if (!key.startsWith(connectorPrefix)) headers.push({ key, value: encoder.encode(value) })
+    if (!key.startsWith(connectorPrefix) && !reserved.has(key)) headers.push({ key, value: encoder.encode(value) })
   }
   const key =
-    options.key === undefined ? (event.aggregateId ?? null) : UserFunction.plain("key of the relay", options.key(event))
+    options.key === undefined
+      ? (event.aggregateId ?? null)
+      : answer("key of the relay", options.key(event), "a text or null", isKey)
   return {
     topic: topicOf(event, options.topic),
     key: key === null ? null : encoder.encode(key),
@@ -154,7 +182,7 @@ const topicsKnown = (topic: KafkaRelayOptions["topic"]): ReadonlyArray<string> =
 /**
  * The listener of a relay, with a producer of its own for the life of the scope. It returns the record's position. It fails with
  * `PoisonEvent` when the record can never be sent, and with `DownstreamUnavailable` while the cluster is down or the topic is missing.
- * Building it fails with `UnknownTopic` when `missingTopics` is `require` and a topic does not exist.
+ * Building it fails with `UnknownTopic` when `missingTopics` is `require` and a topic does not exist, and with `InvalidOutboxConfig` for wrong settings.
  */
 export const listener: (
   options?: KafkaRelayOptions
@@ -162,9 +190,11 @@ export const listener: (
   (
     event: EventEnvelope
   ) => Effect.Effect<ConsumerRecord.RecordMetadata, BrokerError.BrokerError | DownstreamUnavailable | PoisonEvent>,
-  BrokerError.BrokerError,
+  BrokerError.BrokerError | InvalidOutboxConfig,
   Broker.Broker | Scope.Scope
 > = Effect.fnUntraced(function* (options = {}) {
+  yield* checkOptions("KafkaRelay", [problemsOf(options, relayKinds)])
+  if (options.producer !== undefined) yield* Adapter.checkOptions("producer", options.producer)
   const broker = yield* Broker.Broker
   const { missingTopics = "wait" } = options
   const topics = new RelayTopics(broker, missingTopics, yield* Clock.Clock)
@@ -173,10 +203,10 @@ export const listener: (
   return (event: EventEnvelope) => Effect.suspend(() => topics.publish(toRecord(event, options), producer.send))
 })
 
-/** A registry whose only listener publishes every event. */
+/** A registry whose only listener publishes every event. Fails as `listener` does. */
 export const layer = (
   options?: KafkaRelayOptions
-): Layer.Layer<ListenerRegistry, BrokerError.BrokerError, Broker.Broker> =>
+): Layer.Layer<ListenerRegistry, BrokerError.BrokerError | InvalidOutboxConfig, Broker.Broker> =>
   Layer.unwrap(Effect.map(listener(options), layerAll))
 
 /** The retry policy of a relay for failures that count attempts, such as one that Kafka does not explain: one delivery per second. */

@@ -3,10 +3,12 @@
  *
  * The registry is filled at start and only read afterwards.
  */
-import { UserFunction } from "@eventbus/core"
+import { Kinds, UserFunction } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
+import { typeName } from "./internal/base/optionKinds.ts"
+import { refuse } from "./internal/base/options.ts"
 import { anyAggregateTypeName, nameOf } from "./internal/base/typeName.ts"
 import { DuplicateListener } from "./OutboxError.ts"
 
@@ -39,15 +41,23 @@ export class ListenerRegistry extends Context.Service<
 
 /**
  * A registration. With two arguments: an event type, for events that name no aggregate type (`__GLOBAL__`). With three: an aggregate
- * type and an event type.
+ * type and an event type. Throws `InvalidOutboxConfig` for a type that is no name, and a listener that is no function.
  */
 export const on: {
   <R = never>(eventType: TypeName, listener: EventListener<R>): Registration<R>
   <R = never>(aggregateType: TypeName, eventType: TypeName, listener: EventListener<R>): Registration<R>
-} = <R>(...args: readonly [TypeName, EventListener<R>] | readonly [TypeName, TypeName, EventListener<R>]) =>
-  args.length === 2
-    ? { aggregateType: anyAggregateTypeName, eventType: nameOf(args[0]), listener: args[1] }
-    : { aggregateType: nameOf(args[0]), eventType: nameOf(args[1]), listener: args[2] }
+} = <R>(...args: readonly [TypeName, EventListener<R>] | readonly [TypeName, TypeName, EventListener<R>]) => {
+  const [aggregateType, eventType, listener] = args.length === 2 ? [anyAggregateTypeName, ...args] : args
+  const types = [...typeName("aggregateType", aggregateType), ...typeName("eventType", eventType)]
+  refuse("ListenerRegistry", types, Kinds.func("listener", listener))
+  return { aggregateType: nameOf(aggregateType), eventType: nameOf(eventType), listener }
+}
+
+const registrationKind = Kinds.struct(
+  {},
+  { aggregateType: Kinds.string, eventType: Kinds.string, listener: Kinds.func },
+  "a registration, as `ListenerRegistry.on` makes it"
+)
 
 const keyOf = (aggregateType: string, eventType: string): string => `${aggregateType}:${eventType}`
 
@@ -87,11 +97,15 @@ const providing = <R>(context: Context.Context<R>) => {
       )
 }
 
-/** A registry with these listeners. The layer requires what they require, and fails when two have one key. */
+/**
+ * A registry with these listeners. The layer requires what they require, and fails when two have one key. Throws `InvalidOutboxConfig` for what is no list of
+ * registrations.
+ */
 export const layer = <R = never>(
   registrations: ReadonlyArray<Registration<R>>
-): Layer.Layer<ListenerRegistry, DuplicateListener, R> =>
-  Layer.effect(
+): Layer.Layer<ListenerRegistry, DuplicateListener, R> => {
+  refuse("ListenerRegistry", Kinds.listOf(registrationKind, "a list of registrations")("registrations", registrations))
+  return Layer.effect(
     ListenerRegistry,
     Effect.gen(function* () {
       const registry = yield* makeEmpty
@@ -105,10 +119,12 @@ export const layer = <R = never>(
       return registry
     })
   )
+}
 
-/** A registry with one listener for every event, such as a relay to a broker. */
-export const layerAll = <R = never>(listener: EventListener<R>): Layer.Layer<ListenerRegistry, never, R> =>
-  Layer.effect(
+/** A registry with one listener for every event, such as a relay to a broker. Throws `InvalidOutboxConfig` for a listener that is no function. */
+export const layerAll = <R = never>(listener: EventListener<R>): Layer.Layer<ListenerRegistry, never, R> => {
+  refuse("ListenerRegistry", Kinds.func("listener", listener))
+  return Layer.effect(
     ListenerRegistry,
     Effect.map(Effect.context<R>(), (context) => {
       const provided = providing(context)(listener)
@@ -119,3 +135,4 @@ export const layerAll = <R = never>(listener: EventListener<R>): Layer.Layer<Lis
       })
     })
   )
+}

@@ -2,7 +2,9 @@
  * The metrics of the outbox (outbox seed §15). `layer` exports them to Effect's `Metric`; an exporter to another system implements
  * `MetricsExporter`.
  */
+import { Kinds } from "@eventbus/core"
 import { Context, Effect, Layer, Metric } from "effect"
+import { refuse } from "./internal/base/options.ts"
 
 /** The counters and gauges of one outbox. They are called on the hot path: implementations return at once. One that throws is logged and shown in health. */
 export interface MetricsExporter {
@@ -85,10 +87,11 @@ const counters = {
 
 /**
  * An exporter to Effect's `Metric`, with names such as `{prefix}.enqueue.hot` (outbox seed §15). Default prefix `outbox`. Two outboxes in
- * one process need two prefixes. Gauges are computed when they are read, and end with their outbox.
+ * one process need two prefixes. Gauges are computed when they are read, and end with their outbox. Dies with `InvalidOutboxConfig` for a prefix that is no name.
  */
 export const make = (prefix = "outbox"): Effect.Effect<MetricsExporter> =>
   Effect.map(Effect.context<never>(), (context) => {
+    refuse("MetricsExporter", Kinds.name("prefix", prefix))
     const count = (key: keyof typeof counters) => {
       const [name, description] = counters[key]
       const metric = Metric.counter(`${prefix}.${name}`, { description, incremental: true })

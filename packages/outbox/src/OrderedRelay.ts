@@ -15,7 +15,10 @@ import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import { bucketCount } from "./internal/base/bucketOf.ts"
 import { logText } from "./internal/base/failureText.ts"
-import { checkOptions, text, within } from "./internal/base/options.ts"
+import { logError, logWarning } from "./internal/base/log.ts"
+import { relay as kinds } from "./internal/base/optionKinds.ts"
+import { checkOptions, problemsOf, withDefaults } from "./internal/base/options.ts"
+import { releaseBounded } from "./internal/base/supervisor.ts"
 import { makeCallListener } from "./internal/delivery/callListener.ts"
 import { type DeliveryTools, makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { watchTable } from "./internal/delivery/tableWatch.ts"
@@ -33,7 +36,6 @@ import { makeReadPositions } from "./internal/ordered/readPositions.ts"
 import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
 import type { InvalidOutboxConfig, OutboxStoreError } from "./OutboxError.ts"
-import { claims, relay as range } from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
 export type { LeaseOptions } from "./internal/ordered/bucketLeases.ts"
@@ -57,7 +59,10 @@ export interface OrderedRelayOptions {
   readonly pipelining?: number
   /** Work around every delivery, in this order. Default: none. */
   readonly interceptors?: ReadonlyArray<EventInterceptor>
-  /** A listener that runs longer is interrupted and has failed. Above 0. Default: no limit, and a listener that hangs keeps its worker. */
+  /**
+   * The longest time of a listener, and of each `beforeDispatch` and `afterDispatch`. Above 0. One that runs longer is interrupted and has failed. One that resists its
+   * interruption for a second is left behind: it goes on by itself, beside the next delivery of its event. Default: no limit, and one that hangs keeps its worker.
+   */
   readonly listenerTimeout?: Duration.Input
   /** Longest time between two reads, above 0. Default 5 seconds. */
   readonly interval?: Duration.Input
@@ -98,21 +103,6 @@ const defaults = {
   pipelining: 1,
   drainTimeout: "5 seconds" as Duration.Input
 }
-
-const check = (o: OrderedRelayOptions & typeof defaults) =>
-  checkOptions("OrderedRelay", [
-    within("workerCount", o.workerCount, range.workerCount),
-    within("maxAttempts", o.maxAttempts, range.maxAttempts),
-    within("batchSize", o.batchSize, range.batchSize),
-    within("maxInMemory", o.maxInMemory, range.maxInMemory),
-    within("pipelining", o.pipelining, range.pipelining),
-    within("interval", o.interval, range.interval),
-    within("drainTimeout", o.drainTimeout, range.drainTimeout),
-    ...(o.listenerTimeout === undefined ? [] : [within("listenerTimeout", o.listenerTimeout, range.listenerTimeout)]),
-    ...(o.leases === "none"
-      ? []
-      : [within("leases.lease", o.leases.lease, claims.lease), text("leases.owner", o.leases.owner, 120)])
-  ])
 
 /** Without leases, one node holds every bucket for ever. */
 const allBuckets: ReadonlyArray<BucketLease> = Array.from({ length: bucketCount }, (_, bucket) => ({
@@ -190,10 +180,7 @@ const keepLeases = (
   })
   return Effect.forever(
     Effect.catchCause(round, (cause) =>
-      Effect.andThen(
-        Effect.logError(`outbox: renewing bucket leases failed: ${logText(cause)}`),
-        Effect.sleep("500 millis")
-      )
+      Effect.andThen(logError(`outbox: renewing bucket leases failed: ${logText(cause)}`), Effect.sleep("500 millis"))
     )
   )
 }
@@ -209,8 +196,8 @@ export const make: (
   InvalidOutboxConfig | OutboxStoreError,
   OutboxStore | ListenerRegistry | SqlClient.SqlClient | Scope.Scope
 > = Effect.fnUntraced(function* (options = {}) {
-  const settings = { ...defaults, ...options }
-  yield* check(settings)
+  yield* checkOptions("OrderedRelay", [problemsOf(options, kinds)])
+  const settings = withDefaults(defaults, options)
   const leases = settings.leases === "none" ? undefined : yield* makeBucketLeases(yield* OutboxStore, settings.leases)
   const currentLeases = () => leases?.current() ?? allBuckets
   const tools = yield* makeDeliveryTools(yield* OutboxStore)
@@ -223,7 +210,7 @@ export const make: (
   yield* Effect.forkIn(tools.supervise("done marker", delivery.doneMarker.run), scope)
   const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), (_, index) => {
     const worker = delivery.makeWorker()
-    return Effect.forkIn(tools.supervise(`worker ${index + 1}`, worker.run, worker.repair), scope)
+    return Effect.forkIn(tools.supervise(`worker ${index + 1}`, worker.run, { repair: worker.repair }), scope)
   })
   const reader = yield* Effect.forkIn(tools.supervise("bucket reader", reading.loop), scope)
   const keeper =
@@ -241,9 +228,9 @@ export const make: (
       yield* Effect.timeoutOption(Effect.interruptible(delivery.doneMarker.flush), "1 second")
       endDepths()
       if (delivery.size > 0)
-        yield* Effect.logWarning(`outbox: closed with ${delivery.size} events unfinished; they stay pending`)
+        yield* logWarning(`outbox: closed with ${delivery.size} events unfinished; they stay pending`)
       if (keeper !== undefined) yield* Fiber.interrupt(keeper)
-      if (leases !== undefined) yield* Effect.ignore(leases.leave)
+      if (leases !== undefined) yield* releaseBounded("release of bucket leases", () => leases.leave)
     })
   )
   return OrderedRelay.of({

@@ -19,7 +19,8 @@ import * as DispatcherWriterHook from "./DispatcherWriterHook.ts"
 import type { Input } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import type { TypeName } from "./EventType.ts"
-import { checkOptions, text } from "./internal/base/options.ts"
+import { checkShape } from "./internal/base/options.ts"
+import { releaseBounded } from "./internal/base/supervisor.ts"
 import { ulid } from "./internal/base/ulid.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { watchTable } from "./internal/delivery/tableWatch.ts"
@@ -29,7 +30,7 @@ import * as Ordered from "./OrderedRelay.ts"
 import * as Dispatcher from "./OutboxDispatcher.ts"
 import {
   type InvalidIdentifier,
-  InvalidOutboxConfig,
+  type InvalidOutboxConfig,
   InvalidState,
   type OutboxStoreError,
   type SchemaMismatch
@@ -53,7 +54,7 @@ export interface CommonOptions extends Store.StoreOptions {
   readonly batchSize?: number
   /** How long closing waits for events in flight before it interrupts listeners. Above 0. Default 5 seconds. */
   readonly drainTimeout?: Duration.Input
-  /** A listener that runs longer is interrupted and has failed. Default: no limit, and a listener that hangs keeps its worker. */
+  /** The longest time of a listener and of each hook of an interceptor; see `OutboxDispatcher.DispatcherOptions`. Default: no limit. */
   readonly listenerTimeout?: Duration.Input
   /** Purges terminal rows with these settings. Default: no purge. */
   readonly purge?: Purge.PurgeOptions
@@ -78,7 +79,7 @@ export interface MultiNodeOptions extends SingleNodeOptions {
   readonly claimLocking: {
     /** After this long without renewal, another node may take the row. Above 0. */
     readonly lockTimeout: Duration.Input
-    /** The node's name, 1 to 100 characters. A suffix makes it unique to this process. Default: the host's name. */
+    /** The node's name, 1 to 100 characters, of which the tables show 93. A suffix makes it unique to this process. Default: the host's name. */
     readonly owner?: string
   }
 }
@@ -94,7 +95,7 @@ export interface OrderedNodesOptions
   readonly leases?: {
     /** How long a node's aggregates wait after the node died. Above 0. Default 20 seconds. */
     readonly lease?: Duration.Input
-    /** The node's name, 1 to 100 characters. A suffix makes it unique to this process. Default: the host's name. */
+    /** The node's name, 1 to 100 characters, of which the tables show 93. A suffix makes it unique to this process. Default: the host's name. */
     readonly owner?: string
   }
 }
@@ -141,8 +142,11 @@ const baseServices = (options: Store.StoreOptions, onReplayed: () => void) =>
     Layer.provideMerge(Layer.effectDiscard(OutboxSchema.verify(options)))
   )
 
-const uniqueOwner = (owner: string | undefined) =>
-  Effect.map(Clock.currentTimeMillis, (now) => `${owner ?? hostname().slice(0, 100)}/${ulid(now)}`)
+/** The tables have room for so many characters of the name, beside what makes it unique. */
+const longestShown = 93
+
+const uniqueOwner = (owner: string = hostname()) =>
+  Effect.map(Clock.currentTimeMillis, (now) => `${owner.slice(0, longestShown).toWellFormed()}/${ulid(now)}`)
 
 const startPurge = (
   options: Purge.PurgeOptions | undefined,
@@ -166,7 +170,10 @@ const leaveToPoller = (poller: Poller.OutboxPoller["Service"], claimLocking: Dis
         ? wake
         : Effect.asVoid(
             Effect.forkIn(
-              Effect.ensuring(Effect.ignore(store.releaseClaims(claimLocking.owner, eventIds)), wake),
+              Effect.ensuring(
+                releaseBounded("release of claims", () => store.releaseClaims(claimLocking.owner, eventIds)),
+                wake
+              ),
               scope
             )
           )
@@ -202,7 +209,8 @@ const dispatching = (options: SingleNodeOptions, claimLocking: Dispatcher.ClaimL
  */
 export const singleNode = (
   options: SingleNodeOptions = {}
-): Layer.Layer<Provides, Failure, SqlClient.SqlClient | ListenerRegistry> => dispatching(options, undefined)
+): Layer.Layer<Provides, Failure, SqlClient.SqlClient | ListenerRegistry> =>
+  Layer.unwrap(Effect.map(checkShape("singleNode", options), () => dispatching(options, undefined)))
 
 /**
  * Hot path and claims, for any number of processes. Rows are inserted as claimed by the writing process (ruling 65). Fails as
@@ -213,14 +221,11 @@ export const multiNode = (
 ): Layer.Layer<Provides, Failure | InvalidState, SqlClient.SqlClient | ListenerRegistry> =>
   Layer.unwrap(
     Effect.gen(function* () {
+      yield* checkShape("multiNode", options)
       const claim = options.claimLocking as MultiNodeOptions["claimLocking"] | undefined
       if (claim === undefined) {
         return yield* new InvalidState({ component: "Outbox.multiNode", detail: "claimLocking is required" })
       }
-      yield* checkOptions(
-        "Outbox.multiNode",
-        claim.owner === undefined ? [] : [text("claimLocking.owner", claim.owner, 100)]
-      )
       return dispatching(options, { owner: yield* uniqueOwner(claim.owner), lockTimeout: claim.lockTimeout })
     })
   )
@@ -245,10 +250,6 @@ const relaying = (
   return Layer.effectContext(parts).pipe(Layer.provideMerge(baseServices(options, () => rescan())))
 }
 
-const commonKeys = new Set(
-  "table codec onDone interceptors interval batchSize drainTimeout listenerTimeout purge".split(" ")
-)
-
 /**
  * The seed's ordered mode (outbox seed §19): one relay, one worker, one attempt. A failed event is DEAD at once, its aggregate goes on, and an
  * operator replays it. `orderedNodes` has more workers, retries and nodes. Any other setting fails with `InvalidOutboxConfig`.
@@ -257,13 +258,7 @@ export const ordered = (
   options: CommonOptions = {}
 ): Layer.Layer<Provides, Failure, SqlClient.SqlClient | ListenerRegistry> =>
   Layer.unwrap(
-    Effect.gen(function* () {
-      const issues = Object.keys(options)
-        .filter((key) => !commonKeys.has(key))
-        .map((path) => ({ path, found: "a value", allowed: "nothing: fixed in this mode" }))
-      if (issues.length > 0) return yield* new InvalidOutboxConfig({ component: "Outbox.ordered", issues })
-      return relaying(options, "none", { workerCount: 1, maxAttempts: 1 })
-    })
+    Effect.map(checkShape("ordered", options), () => relaying(options, "none", { workerCount: 1, maxAttempts: 1 }))
   )
 
 /** Order per aggregate, with many workers on many nodes. Fails as `singleNode` does. See `OrderedRelay`. */
@@ -272,17 +267,13 @@ export const orderedNodes = (
 ): Layer.Layer<Provides, Failure, SqlClient.SqlClient | ListenerRegistry> =>
   Layer.unwrap(
     Effect.gen(function* () {
+      yield* checkShape("orderedNodes", options)
       const given = options.leases
-      yield* checkOptions(
-        "Outbox.orderedNodes",
-        given?.owner === undefined ? [] : [text("leases.owner", given.owner, 100)]
-      )
       return relaying(options, { owner: yield* uniqueOwner(given?.owner), lease: given?.lease ?? "20 seconds" }, {})
     })
   )
 
-/** Only writes, and wakes relays in other processes. Fails as `singleNode` does. */
-export const writerOnly = (options: WriterOnlyOptions = {}): Layer.Layer<Provides, Failure, SqlClient.SqlClient> => {
+const writing = (options: WriterOnlyOptions) => {
   const parts = Effect.gen(function* () {
     const writer = yield* Writer.make({ hook: yield* notifyHook })
     const store = yield* Store.OutboxStore
@@ -292,3 +283,7 @@ export const writerOnly = (options: WriterOnlyOptions = {}): Layer.Layer<Provide
   })
   return Layer.effectContext(parts).pipe(Layer.provideMerge(baseServices(options, () => {})))
 }
+
+/** Only writes, and wakes relays in other processes. Fails as `singleNode` does. */
+export const writerOnly = (options: WriterOnlyOptions = {}): Layer.Layer<Provides, Failure, SqlClient.SqlClient> =>
+  Layer.unwrap(Effect.map(checkShape("writerOnly", options), () => writing(options)))

@@ -10,7 +10,8 @@ import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import type { InFlightTracker } from "./InFlightTracker.ts"
-import { checkOptions, within } from "./internal/base/options.ts"
+import { dispatcher as kinds } from "./internal/base/optionKinds.ts"
+import { checkOptions, problemsOf, withDefaults } from "./internal/base/options.ts"
 import { makeCallListener } from "./internal/delivery/callListener.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { releaseUnfinished, renewClaims } from "./internal/dispatch/claimRenewal.ts"
@@ -18,7 +19,6 @@ import { DispatchEngine } from "./internal/dispatch/dispatchEngine.ts"
 import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { ListenerRegistry } from "./ListenerRegistry.ts"
 import type { InvalidOutboxConfig } from "./OutboxError.ts"
-import { claims, dispatcher as range } from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
 export type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
@@ -39,7 +39,10 @@ export interface DispatcherOptions {
   readonly interceptors?: ReadonlyArray<EventInterceptor>
   /** How long closing waits for queued events before it interrupts workers. Above 0. Default 5 seconds. */
   readonly drainTimeout?: Duration.Input
-  /** A listener that runs longer is interrupted and has failed. Above 0. Default: no limit, and a listener that hangs keeps its worker. */
+  /**
+   * The longest time of a listener, and of each `beforeDispatch` and `afterDispatch`. Above 0. One that runs longer is interrupted and has failed. One that resists its
+   * interruption for a second is left behind: it goes on by itself, beside the next delivery of its event. Default: no limit, and one that hangs keeps its worker.
+   */
   readonly listenerTimeout?: Duration.Input
   /** A tracker of events in flight beside the dispatcher's own. Default: none. */
   readonly inFlightTracker?: InFlightTracker
@@ -81,31 +84,16 @@ const defaults = {
   drainTimeout: "5 seconds" as Duration.Input
 }
 
-const check = (settings: DispatcherOptions & typeof defaults) =>
-  checkOptions("OutboxDispatcher", [
-    within("maxAttempts", settings.maxAttempts, range.maxAttempts),
-    within("workerCount", settings.workerCount, range.workerCount),
-    within("hotQueueCapacity", settings.hotQueueCapacity, range.hotQueueCapacity),
-    within("coldQueueCapacity", settings.coldQueueCapacity, range.coldQueueCapacity),
-    within("drainTimeout", settings.drainTimeout, range.drainTimeout),
-    ...(settings.listenerTimeout === undefined
-      ? []
-      : [within("listenerTimeout", settings.listenerTimeout, range.listenerTimeout)]),
-    ...(settings.claimLocking === undefined
-      ? []
-      : [within("claimLocking.lockTimeout", settings.claimLocking.lockTimeout, claims.lockTimeout)])
-  ])
-
 /**
  * Starts the workers. Fails with all wrong settings at once. Closing the scope drains the queues for `drainTimeout`, then interrupts
- * the workers. Events that were not finished stay pending.
+ * the workers, and leaves one behind whose listener resists that. Events that were not finished stay pending.
  */
 export const make: (
   options?: DispatcherOptions
 ) => Effect.Effect<OutboxDispatcher["Service"], InvalidOutboxConfig, OutboxStore | ListenerRegistry | Scope.Scope> =
   Effect.fnUntraced(function* (options = {}) {
-    const settings = { ...defaults, retryPolicy: exponential(), ...options }
-    yield* check(settings)
+    yield* checkOptions("OutboxDispatcher", [problemsOf(options, kinds)])
+    const settings = withDefaults({ ...defaults, retryPolicy: exponential() }, options)
     const store = yield* OutboxStore
     const tools = yield* makeDeliveryTools(store)
     const callListener = makeCallListener({
@@ -124,7 +112,7 @@ export const make: (
     yield* Effect.forkIn(tools.supervise("postponer", engine.postponer.run), scope)
     const workers = yield* Effect.forEach(Array.from({ length: settings.workerCount }), (_, index) => {
       const worker = engine.makeWorker()
-      return Effect.forkIn(tools.supervise(`worker ${index + 1}`, worker.run, worker.repair), scope)
+      return Effect.forkIn(tools.supervise(`worker ${index + 1}`, worker.run, { repair: worker.repair }), scope)
     })
     const claim = settings.claimLocking
     if (claim !== undefined) {

@@ -3,7 +3,7 @@ import { Ranges } from "@eventbus/core"
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
 import { failureOf } from "./internal/base/failureText.ts"
 import { monitorOf, type Problem } from "./internal/base/monitor.ts"
-import { refuse, within } from "./internal/base/options.ts"
+import { problemsOf, refuse } from "./internal/base/options.ts"
 import * as OutboxRanges from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
@@ -46,13 +46,13 @@ export interface HealthOptions {
   readonly maxAge?: Duration.Input
 }
 
-/** The health of the outbox in this store. */
+/** The health of the outbox in this store. Dies with `InvalidOutboxConfig` for wrong settings. */
 export const layer = (options: HealthOptions = {}): Layer.Layer<OutboxHealth, never, OutboxStore> =>
   Layer.effect(
     OutboxHealth,
     Effect.map(OutboxStore, (store) => {
+      refuse("OutboxHealth", problemsOf(options, { maxAge: OutboxRanges.others.maxAge }))
       const { maxAge = "1 minute" } = options
-      refuse("OutboxHealth", within("maxAge", maxAge, OutboxRanges.others.maxAge))
       const maxMillis = Ranges.millisOf(maxAge)
       const monitor = monitorOf(store)
       return OutboxHealth.of({

@@ -8,7 +8,9 @@
 import { UserFunction } from "@eventbus/core"
 import { type Cause, Context, Duration, Effect, Exit, Layer, Scope, Semaphore } from "effect"
 import { logText } from "./internal/base/failureText.ts"
-import { checkOptions, within } from "./internal/base/options.ts"
+import { logError } from "./internal/base/log.ts"
+import { poller as kinds, pollerHandler } from "./internal/base/optionKinds.ts"
+import { checkOptions, problemsOf, within } from "./internal/base/options.ts"
 import { makeSignal } from "./internal/base/signal.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { watchTable } from "./internal/delivery/tableWatch.ts"
@@ -16,7 +18,7 @@ import type { ClaimLocking } from "./internal/dispatch/inFlightEvents.ts"
 import { makePollCycle, type PollerHandler } from "./internal/dispatch/pollCycle.ts"
 import type { OutboxDispatcher } from "./OutboxDispatcher.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
-import { claims, poller as range } from "./OutboxRanges.ts"
+import { poller as range } from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
 
 export type { PollerHandler } from "./internal/dispatch/pollCycle.ts"
@@ -37,6 +39,9 @@ export interface PollerOptions {
   readonly claimLocking?: ClaimLocking
 }
 
+/** How long closing waits for a running cycle: the rows that it has claimed are handed over or released. */
+const endTimeout = "5 seconds"
+
 /** The poller of one table. */
 export class OutboxPoller extends Context.Service<
   OutboxPoller,
@@ -49,28 +54,28 @@ export class OutboxPoller extends Context.Service<
     readonly wake: () => void
     /** Polls soon, and looks up when the next retry is due. Call it after a retry was scheduled. */
     readonly retryScheduled: () => void
-    /** Stops polling. A running cycle ends first. */
+    /** Stops polling. A running cycle ends first, but holds up the close for at most 5 seconds. */
     readonly close: Effect.Effect<void>
   }
 >()("@eventbus/outbox/OutboxPoller") {}
 
-const check = (o: Required<Omit<PollerOptions, "handler" | "claimLocking">>, claim: ClaimLocking | undefined) =>
-  checkOptions("OutboxPoller", [
-    within("batchSize", o.batchSize, range.batchSize),
-    within("maxBatchSize", o.maxBatchSize, { ...range.maxBatchSize, minimum: Math.max(1, o.batchSize || 1) }),
-    within("interval", o.interval, range.interval),
-    within("skipRecent", o.skipRecent, range.skipRecent),
-    ...(claim === undefined ? [] : [within("claimLocking.lockTimeout", claim.lockTimeout, claims.lockTimeout)])
-  ])
+/** The problems of the options. `maxBatchSize` is never below `batchSize`. */
+const problems = (options: PollerOptions): InvalidOutboxConfig["issues"] => {
+  const issues = problemsOf(options, kinds, { handler: pollerHandler })
+  const { batchSize = 50, maxBatchSize } = issues.length > 0 ? ({} as Partial<PollerOptions>) : options
+  return maxBatchSize === undefined
+    ? issues
+    : [...issues, ...within("maxBatchSize", maxBatchSize, { ...range.maxBatchSize, minimum: batchSize })]
+}
 
 /** Builds a poller that is not started yet. Closing the scope closes it. Fails with all wrong settings at once. */
 export const make: (
   options: PollerOptions
 ) => Effect.Effect<OutboxPoller["Service"], InvalidOutboxConfig, OutboxStore | Scope.Scope> = Effect.fnUntraced(
   function* (options) {
+    yield* checkOptions("OutboxPoller", [problems(options)])
     const { handler, claimLocking, skipRecent = 0, batchSize = 50, interval = "5 seconds" } = options
-    const maxBatchSize = options.maxBatchSize ?? Math.max(1000, batchSize || 0)
-    yield* check({ skipRecent, batchSize, maxBatchSize, interval }, claimLocking)
+    const { maxBatchSize = Math.max(1000, batchSize) } = options
     const store = yield* OutboxStore
     const tools = yield* makeDeliveryTools(store)
     yield* watchTable(store, tools)
@@ -104,7 +109,7 @@ export const make: (
 
     const logAndWait = (cause: Cause.Cause<unknown>) =>
       Effect.andThen(
-        Effect.logError(`outbox: polling failed: ${logText(cause)}`),
+        logError(`outbox: polling failed: ${logText(cause)}`),
         Effect.sleep(Math.min(intervalMillis, 1000))
       )
 
@@ -124,7 +129,7 @@ export const make: (
           return Effect.fail(new InvalidState({ component: "OutboxPoller", detail: "start after close" }))
         if (state === "running") return Effect.void
         state = "running"
-        return Effect.asVoid(Effect.forkIn(tools.supervise("poller", loop), scope))
+        return Effect.asVoid(Effect.forkIn(tools.supervise("poller", loop, { endTimeout }), scope))
       }),
       poll: Effect.map(oneCycle, (result) => result.handed),
       wake: signal.raise,

@@ -49,6 +49,7 @@ export const purge = {
   retention: time(1),
   batchSize: whole(1, 100_000),
   interval: time(1),
+  batchTimeout: time(1),
   purgeInterval: time(1),
   limit: whole(0, 2_147_483_647)
 } as const

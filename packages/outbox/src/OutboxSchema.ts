@@ -18,6 +18,10 @@ export interface SchemaOptions {
   readonly table?: string
 }
 
+/** Only an absent name means the default one. */
+const tableOf = (options: SchemaOptions | undefined): string =>
+  options?.table === undefined ? defaultTable : options.table
+
 /** The columns that the outbox reads and writes. */
 const requiredColumns = [
   "seq event_id event_type aggregate_type aggregate_id tenant_id payload content_type headers status attempts",
@@ -32,7 +36,7 @@ export const statements = (
   dialect: DialectName,
   options: SchemaOptions = {}
 ): Effect.Effect<ReadonlyArray<string>, InvalidIdentifier> =>
-  Effect.map(checkTableName(options.table ?? defaultTable), (table) => migrationStatements(dialect, table))
+  Effect.map(checkTableName(tableOf(options)), (table) => migrationStatements(dialect, table))
 
 /**
  * Brings the tables to the newest version, on a live database too. Several processes may run it at the same time: one of them migrates, and
@@ -44,7 +48,7 @@ export const migrate: (
 ) => Effect.Effect<void, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> = Effect.fnUntraced(
   function* (options) {
     const sql = yield* SqlClient.SqlClient
-    const table = yield* checkTableName(options?.table ?? defaultTable)
+    const table = yield* checkTableName(tableOf(options))
     yield* Effect.mapError(
       migrateTables(sql, dialectOf(sql).name, table),
       (cause) => new OutboxStoreError({ operation: "migrate", retryable: cause.isRetryable, cause })
@@ -58,7 +62,7 @@ export const verify: (
 ) => Effect.Effect<void, InvalidIdentifier | OutboxStoreError | SchemaMismatch, SqlClient.SqlClient> =
   Effect.fnUntraced(function* (options) {
     const sql = yield* SqlClient.SqlClient
-    const table = yield* checkTableName(options?.table ?? defaultTable)
+    const table = yield* checkTableName(tableOf(options))
     const probe = (what: string) => sql.unsafe(`SELECT ${what} FROM ${table} WHERE 1 = 0`)
     const all = yield* Effect.result(probe(requiredColumns.join(", ")))
     if (all._tag === "Success") return

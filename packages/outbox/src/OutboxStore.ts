@@ -8,6 +8,8 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { checkTableName } from "./internal/base/identifier.ts"
+import { store as kinds } from "./internal/base/optionKinds.ts"
+import { checkOptions, problemsOf } from "./internal/base/options.ts"
 import { makeClaims } from "./internal/store/claims.ts"
 import { makeContext } from "./internal/store/context.ts"
 import type { StoreShape } from "./internal/store/contract.ts"
@@ -17,7 +19,7 @@ import { makePending } from "./internal/store/pending.ts"
 import { defaultTable, tableNames } from "./internal/store/tableNames.ts"
 import { makeDead, makeLag, makePurging } from "./internal/store/terminal.ts"
 import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
-import type { InvalidIdentifier } from "./OutboxError.ts"
+import type { InvalidIdentifier, InvalidOutboxConfig } from "./OutboxError.ts"
 
 export type { ClaimOptions, DeadFilter, Fence, Lag, PollOptions } from "./internal/store/contract.ts"
 export {
@@ -41,32 +43,34 @@ export interface StoreOptions {
 /** The operations on one event table. */
 export class OutboxStore extends Context.Service<OutboxStore, StoreShape>()("@eventbus/outbox/OutboxStore") {}
 
-/** The store of the `SqlClient`'s database; the dialect is detected from the client. Fails on an illegal table name. */
+/** The store of the `SqlClient`'s database; the dialect is detected from the client. Fails on an illegal table name, and on other wrong settings. */
 export const make: (
   options?: StoreOptions
-) => Effect.Effect<OutboxStore["Service"], InvalidIdentifier, SqlClient.SqlClient> = Effect.fnUntraced(function* (
-  options: StoreOptions = {}
-) {
-  const sql = yield* SqlClient.SqlClient
-  const context = makeContext(sql, {
-    names: tableNames(yield* checkTableName(options.table ?? defaultTable)),
-    dialect: dialectOf(sql),
-    codec: options.codec ?? defaultCodec,
-    onDone: options.onDone ?? "keep"
+) => Effect.Effect<OutboxStore["Service"], InvalidIdentifier | InvalidOutboxConfig, SqlClient.SqlClient> =
+  Effect.fnUntraced(function* (options: StoreOptions = {}) {
+    yield* checkOptions("OutboxStore", [problemsOf(options, kinds)])
+    const sql = yield* SqlClient.SqlClient
+    const context = makeContext(sql, {
+      names: tableNames(yield* checkTableName(options.table ?? defaultTable)),
+      dialect: dialectOf(sql),
+      codec: options.codec ?? defaultCodec,
+      onDone: options.onDone ?? "keep"
+    })
+    return {
+      dialect: context.dialect,
+      names: context.names,
+      onDone: context.onDone,
+      ...makeMarks(context),
+      ...makePending(context),
+      ...makeClaims(context),
+      ...makeDead(context),
+      ...makePurging(context),
+      ...makeLag(context)
+    }
   })
-  return {
-    dialect: context.dialect,
-    names: context.names,
-    onDone: context.onDone,
-    ...makeMarks(context),
-    ...makePending(context),
-    ...makeClaims(context),
-    ...makeDead(context),
-    ...makePurging(context),
-    ...makeLag(context)
-  }
-})
 
 /** The store of the `SqlClient`'s database, as a layer. */
-export const layer = (options?: StoreOptions): Layer.Layer<OutboxStore, InvalidIdentifier, SqlClient.SqlClient> =>
+export const layer = (
+  options?: StoreOptions
+): Layer.Layer<OutboxStore, InvalidIdentifier | InvalidOutboxConfig, SqlClient.SqlClient> =>
   Layer.effect(OutboxStore, make(options))

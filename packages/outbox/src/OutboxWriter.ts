@@ -4,10 +4,13 @@ import { Context, Effect, Layer, Option, Tracer } from "effect"
 import * as EventEnvelope from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
 import { checkEnvelope } from "./internal/base/envelope.ts"
+import { writer as kinds } from "./internal/base/optionKinds.ts"
+import { checkOptions, problemsOf } from "./internal/base/options.ts"
 import { runHook } from "./internal/delivery/writerHooks.ts"
 import { encoded } from "./internal/store/insertStatement.ts"
 import {
   InvalidEnvelope,
+  type InvalidOutboxConfig,
   type NotInTransaction,
   type OutboxStoreError,
   type PayloadTooLarge,
@@ -50,35 +53,45 @@ export class OutboxWriter extends Context.Service<
   }
 >()("@eventbus/outbox/OutboxWriter") {}
 
-const isEnvelope = (event: Written): event is EventEnvelope.EventEnvelope =>
-  "occurredAtMillis" in event && "contentType" in event && event.payload instanceof Uint8Array
+/** A value that is no object, or that throws when it is looked at, is no envelope: `EventEnvelope.make` says what is wrong with it. */
+const isEnvelope = (event: Written): event is EventEnvelope.EventEnvelope => {
+  try {
+    return "occurredAtMillis" in event && "contentType" in event && event.payload instanceof Uint8Array
+  } catch {
+    return false
+  }
+}
 
-/** A writer to the store's table. */
-export const make: (options?: WriterOptions) => Effect.Effect<OutboxWriter["Service"], never, OutboxStore | TxContext> =
-  Effect.fnUntraced(function* (options) {
+/** A writer to the store's table. Fails on wrong settings. */
+export const make: (
+  options?: WriterOptions
+) => Effect.Effect<OutboxWriter["Service"], InvalidOutboxConfig, OutboxStore | TxContext> = Effect.fnUntraced(
+  function* (options = {}) {
+    yield* checkOptions("OutboxWriter", [problemsOf(options, kinds)])
     const store = yield* OutboxStore
     const tx = yield* TxContext
-    const hook = options?.hook ?? noop
+    const { hook = noop, claimedBy } = options
 
     const insert = Effect.fnUntraced(function* (events: ReadonlyArray<EventEnvelope.EventEnvelope>) {
       const execute = yield* tx.currentConnection
       const { afterWrite, afterCommit, afterRollback } = hook
-      const statements = yield* encoded(() => store.insertStatements(events, options?.claimedBy))
+      const statements = yield* encoded(() => store.insertStatements(events, claimedBy))
       let isInserted = false
       // Before the insert: a transaction that cannot run the hook refuses the write while nothing is in the table.
       if (afterRollback !== undefined) {
-        const rolledBack = runHook("afterRollback", () => hook.afterRollback?.(events))
+        const rolledBack = runHook(hook, "afterRollback", events)
         yield* tx.afterRollback(Effect.suspend(() => (isInserted ? rolledBack : Effect.void)))
       }
       for (const statement of statements) yield* execute(statement.text, statement.params)
       isInserted = true
-      if (afterWrite !== undefined) yield* runHook("afterWrite", () => hook.afterWrite?.(events))
-      if (afterCommit !== undefined) yield* tx.afterCommit(runHook("afterCommit", () => hook.afterCommit?.(events)))
+      if (afterWrite !== undefined) yield* runHook(hook, "afterWrite", events)
+      if (afterCommit !== undefined) yield* tx.afterCommit(runHook(hook, "afterCommit", events))
       return events.map((event) => event.eventId)
     })
 
     const writeAll: OutboxWriter["Service"]["writeAll"] = Effect.fnUntraced(function* (events) {
       yield* tx.currentConnection
+      if (!Array.isArray(events)) return yield* new InvalidEnvelope({ field: "events", detail: "is no list" })
       const trace = yield* traceparent
       const made: Array<EventEnvelope.EventEnvelope> = []
       for (const event of events) made.push(yield* envelopeOf(event, trace))
@@ -100,11 +113,13 @@ export const make: (options?: WriterOptions) => Effect.Effect<OutboxWriter["Serv
           (ids) => ids[0]
         )
     })
-  })
+  }
+)
 
-/** A writer to the store's table, as a layer. */
-export const layer = (options?: WriterOptions): Layer.Layer<OutboxWriter, never, OutboxStore | TxContext> =>
-  Layer.effect(OutboxWriter, make(options))
+/** A writer to the store's table, as a layer. Fails on wrong settings. */
+export const layer = (
+  options?: WriterOptions
+): Layer.Layer<OutboxWriter, InvalidOutboxConfig, OutboxStore | TxContext> => Layer.effect(OutboxWriter, make(options))
 
 type Events = ReadonlyArray<EventEnvelope.EventEnvelope>
 

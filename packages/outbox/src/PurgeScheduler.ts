@@ -2,13 +2,14 @@
  * Removes terminal rows after a retention (outbox seed §17). Each batch is a short transaction of its own. The table is a buffer and not an
  * archive: keep events with a listener, or with `archiving`.
  */
-import { UserFunction } from "@eventbus/core"
+import { Kinds, UserFunction } from "@eventbus/core"
 import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
 import { logText } from "./internal/base/failureText.ts"
-import { checkOptions, within } from "./internal/base/options.ts"
+import { logFatal, logInfo } from "./internal/base/log.ts"
+import { purge as kinds } from "./internal/base/optionKinds.ts"
+import { checkOptions, problemsOf } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { type InvalidOutboxConfig, InvalidState, type OutboxStoreError } from "./OutboxError.ts"
-import { purge as range } from "./OutboxRanges.ts"
 import { type OutboxEvent, OutboxStore, toOutboxEvents } from "./OutboxStore.ts"
 
 /** Deletes at most `limit` rows that are older than `retention`; returns how many. */
@@ -45,6 +46,11 @@ export interface PurgeOptions {
   readonly batchSize?: number
   /** Time between two runs, above 0. Default 1 hour. */
   readonly interval?: Duration.Input
+  /**
+   * The longest time of one batch, `archive` included, above 0. A batch that takes longer is interrupted, and its run has failed. One that resists its interruption for a
+   * second is left behind: it goes on by itself, beside the next run. Default 10 minutes.
+   */
+  readonly batchTimeout?: Duration.Input
 }
 
 /** Purges one table again and again. */
@@ -65,12 +71,8 @@ export const make: (
   options: PurgeOptions & { readonly purger: EventPurger }
 ) => Effect.Effect<PurgeScheduler["Service"], InvalidOutboxConfig, Scope.Scope> = Effect.fnUntraced(
   function* (options) {
-    const { purger, retention = "7 days", batchSize = 500, interval = "1 hour" } = options
-    yield* checkOptions("PurgeScheduler", [
-      within("retention", retention, range.retention),
-      within("batchSize", batchSize, range.batchSize),
-      within("interval", interval, range.interval)
-    ])
+    yield* checkOptions("PurgeScheduler", [problemsOf(options, kinds, { purger: Kinds.func })])
+    const { purger, retention = "7 days", batchSize = 500, interval = "1 hour", batchTimeout = "10 minutes" } = options
     const scope = yield* Scope.fork(yield* Effect.scope)
     let state: "new" | "running" | "closed" = "new"
     const closed = Effect.sync(() => {
@@ -80,11 +82,12 @@ export const make: (
     const store = yield* Effect.serviceOption(OutboxStore)
     const tools = yield* makeDeliveryTools(Option.getOrElse(store, () => ({ names: {} })))
 
-    const purgeBatch = UserFunction.callIsolated("purger", () => purger(retention, batchSize)).pipe(
+    const purged = UserFunction.callEffect("purger", () => purger(retention, batchSize))
+    const purgeBatch = UserFunction.runBounded("purger", purged, { timeout: batchTimeout }).pipe(
       Effect.map((removed) => tools.guard.call("purger", () => removed, isCount, 0)),
       Effect.catchCause((cause) => {
         tools.guard.note("purger", cause)
-        return Effect.as(Effect.logFatal(`outbox: purge failed: ${logText(cause)}`), 0)
+        return Effect.as(logFatal(`outbox: purge failed: ${logText(cause)}`), 0)
       })
     )
     const runOnce = Effect.gen(function* () {
@@ -94,7 +97,7 @@ export const make: (
         total += removed
         if (removed < batchSize) break
       }
-      yield* Effect.logInfo(`outbox: purged ${total} events`)
+      yield* logInfo(`outbox: purged ${total} events`)
       return total
     })
 

@@ -8,12 +8,13 @@
  * expired keys in the background for as long as it is open.
  */
 import { createHash } from "node:crypto"
-import { IdempotencyStore } from "@eventbus/core"
+import { IdempotencyStore, Kinds } from "@eventbus/core"
 import { Clock, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { failureOfValue } from "./internal/base/failureText.ts"
 import { checkTableName } from "./internal/base/identifier.ts"
-import { refuse, within } from "./internal/base/options.ts"
+import { logWarning } from "./internal/base/log.ts"
+import { problemsOf, refuse } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
 import { affectedRows, type Dialect, dialectOf } from "./internal/store/dialect.ts"
 import { type InvalidIdentifier, OutboxStoreError } from "./OutboxError.ts"
@@ -38,6 +39,7 @@ const purgeLimit = 1_000
 export const migrate = Effect.fnUntraced(function* (
   options: TableOptions = {}
 ): Effect.fn.Return<void, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> {
+  refuse("SqlIdempotencyStore", problemsOf(options, { table: Kinds.string }))
   const sql = yield* SqlClient.SqlClient
   const table = yield* checkTableName(options.table ?? defaultTable)
   const index = `idx_${table.slice(table.lastIndexOf(".") + 1)}_expiry`
@@ -63,6 +65,7 @@ export const make: (
   options?: TableOptions
 ) => Effect.Effect<IdempotencyStore.IdempotencyStore["Service"], InvalidIdentifier, SqlClient.SqlClient> =
   Effect.fnUntraced(function* (options = {}) {
+    refuse("SqlIdempotencyStore", problemsOf(options, { table: Kinds.string }))
     const sql = yield* SqlClient.SqlClient
     const text = statements(dialectOf(sql), yield* checkTableName(options.table ?? defaultTable))
     const changed = (statement: string, ...params: ReadonlyArray<string>) =>
@@ -106,8 +109,8 @@ export const make: (
 export const purge = Effect.fnUntraced(function* (
   options: TableOptions & { readonly limit?: number } = {}
 ): Effect.fn.Return<number, InvalidIdentifier | OutboxStoreError, SqlClient.SqlClient> {
+  refuse("SqlIdempotencyStore", problemsOf(options, { table: Kinds.string, limit: range.limit }))
   const { limit = purgeLimit } = options
-  refuse("SqlIdempotencyStore", within("limit", limit, range.limit))
   const sql = yield* SqlClient.SqlClient
   const table = yield* checkTableName(options.table ?? defaultTable)
   const { delete: text } = statements(dialectOf(sql), table)
@@ -126,9 +129,7 @@ export const layer = (
   Layer.effect(
     IdempotencyStore.IdempotencyStore,
     Effect.gen(function* () {
-      const { purgeInterval } = options
-      if (purgeInterval !== undefined)
-        refuse("SqlIdempotencyStore", within("purgeInterval", purgeInterval, range.purgeInterval))
+      refuse("SqlIdempotencyStore", problemsOf(options, { table: Kinds.string, purgeInterval: range.purgeInterval }))
       const store = yield* make(options)
       const tools = yield* makeDeliveryTools({ names: {} })
       yield* Effect.forkScoped(tools.supervise("purge of idempotency keys", yield* purging(options)))
@@ -141,7 +142,7 @@ const purging = (options: Options) =>
     purge(options).pipe(
       Effect.repeat({ while: (purged) => purged >= purgeLimit }),
       Effect.catch((error) =>
-        Effect.logWarning(`outbox: expired idempotency keys could not be deleted: ${failureOfValue(error).summary}`)
+        logWarning(`outbox: expired idempotency keys could not be deleted: ${failureOfValue(error).summary}`)
       ),
       Effect.repeat(Schedule.spaced(options.purgeInterval ?? "5 minutes")),
       Effect.provideService(SqlClient.SqlClient, sql)

@@ -8,6 +8,7 @@ import { UserFunction } from "@eventbus/core"
 import { Context, Effect, Exit, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { logText } from "./internal/base/failureText.ts"
+import { logError } from "./internal/base/log.ts"
 import { failed } from "./internal/store/context.ts"
 import { NotInTransaction, OutboxStoreError, RollbackHookUnsupported } from "./OutboxError.ts"
 
@@ -102,7 +103,7 @@ const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void
       Effect.catchCause(
         UserFunction.callIsolated("hook", () => effect),
         (cause) =>
-          Effect.logError(
+          logError(
             `outbox: a hook failed after its transaction ended; the transaction is not affected: ${logText(cause)}`
           )
       ),

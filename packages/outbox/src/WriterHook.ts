@@ -4,7 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
-import { type HookName, runHook } from "./internal/delivery/writerHooks.ts"
+import { type HookName, noteCombined, runHook } from "./internal/delivery/writerHooks.ts"
 
 /** A `beforeWrite` hook refused the write. Nothing is inserted. Not retryable. */
 export class WriteRefused extends Schema.TaggedError<WriteRefused>()("WriteRefused", {
@@ -29,12 +29,15 @@ export interface WriterHook {
    * and no other hook runs. Fails the write with `WriteRefused`.
    */
   readonly beforeWrite?: (events: Events) => Effect.Effect<Events | null, WriteRefused>
-  /** Runs after the insert, inside the transaction. Its failure is logged. */
+  /** Runs after the insert, inside the transaction. Its failure is logged. Its time is that of the transaction. */
   readonly afterWrite?: (events: Events) => Effect.Effect<void, unknown>
-  /** Runs after the outermost transaction has committed. Its failure is logged. */
+  /**
+   * Runs after the outermost transaction has committed, for at most 30 seconds: the writing fiber waits for it, and cannot be interrupted meanwhile. Its failure is
+   * logged, and so is a hook that is cut off.
+   */
   readonly afterCommit?: (events: Events) => Effect.Effect<void, unknown>
   /**
-   * Runs after the transaction, or the savepoint around the write, has rolled back. Its failure is logged. With this hook a write inside
+   * Runs after the transaction, or the savepoint around the write, has rolled back, for at most 30 seconds. Its failure is logged. With this hook a write inside
    * plain `sql.withTransaction` fails with `RollbackHookUnsupported`; open the transaction with `TxContext.withTransaction`.
    */
   readonly afterRollback?: (events: Events) => Effect.Effect<void, unknown>
@@ -50,12 +53,11 @@ export const combine = (first: WriterHook, second: WriterHook): WriterHook => {
     return hooks.length === 0
       ? {}
       : {
-          [name]: (events: Events) =>
-            Effect.forEach(hooks, (hook) => runHook(name, () => hook[name]?.(events)), { discard: true })
+          [name]: (events: Events) => Effect.forEach(hooks, (hook) => runHook(hook, name, events), { discard: true })
         }
   }
   const before = [first.beforeWrite, second.beforeWrite].filter((f) => f !== undefined)
-  return {
+  return noteCombined({
     ...(before.length === 0
       ? {}
       : {
@@ -69,5 +71,5 @@ export const combine = (first: WriterHook, second: WriterHook): WriterHook => {
     ...both("afterWrite"),
     ...both("afterCommit"),
     ...both("afterRollback")
-  }
+  })
 }

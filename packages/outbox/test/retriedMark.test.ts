@@ -15,7 +15,10 @@ describe("the mark of one event", () => {
         : Effect.succeed(1)
     )
     return Effect.gen(function* () {
-      const fiber = yield* Effect.forkChild(retriedMark("e1", mark), { startImmediately: true })
+      const fiber = yield* Effect.forkChild(
+        retriedMark("e1", () => mark),
+        { startImmediately: true }
+      )
       assert.deepStrictEqual(lines, [
         "outbox: marking e1 failed; trying again: OutboxStoreError: Outbox store: mark retry failed: no answer, caused by Error: no answer"
       ])

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { Monitor } from "../src/internal/base/monitor.ts"
 import { supervise } from "../src/internal/base/supervisor.ts"
@@ -49,6 +49,46 @@ describe("supervisor", () => {
         })
       yield* supervise({ name: "worker 1", monitor: new Monitor(), repair }, effect)
       assert.deepStrictEqual(steps, ["start", "repair", "start", "repair", "start", "repair", "start"])
+    })
+  )
+
+  it.effect("ruling 86: a logger that throws keeps no dead fiber from its restart, and is a problem itself", () => {
+    const monitor = new Monitor()
+    let starts = 0
+    const dies = Effect.suspend(() => (starts++ < 3 ? Effect.die("no") : Effect.void))
+    const full = Logger.make(() => {
+      throw new Error("ENOSPC")
+    })
+    return Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(supervise({ name: "worker 1", monitor }, dies))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(starts, 4)
+      assert.isDefined(fiber.pollUnsafe())
+      assert.deepStrictEqual(
+        monitor.problems(1000).map(({ source, name, count, lastError }) => [source, name, count, lastError]),
+        [
+          ["fiber", "worker 1", 3, "no"],
+          ["function", "logger", 3, "Error: ENOSPC"]
+        ]
+      )
+    }).pipe(Effect.provide(Logger.layer([full])))
+  })
+
+  it.effect("ruling 86: closing leaves a fiber behind that resists its interruption", () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const logger = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
+      const stubborn = Effect.uninterruptible(Effect.never)
+      const fiber = yield* Effect.forkChild(
+        Effect.provide(supervise({ name: "worker 1", monitor: new Monitor() }, stubborn), logger)
+      )
+      yield* TestClock.adjust("1 second")
+      const closing = yield* Effect.forkChild(Fiber.interrupt(fiber))
+      yield* TestClock.adjust("1999 millis")
+      assert.isUndefined(closing.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isDefined(closing.pollUnsafe())
+      assert.match(lines.join("\n"), /^outbox: fiber 'worker 1' resists its interruption/)
     })
   )
 

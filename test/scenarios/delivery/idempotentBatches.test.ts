@@ -21,6 +21,9 @@ interface Setting {
   readonly around?: (store: Store) => Store
 }
 
+/** The key of a record as the store gets it. */
+const stored = (name: string) => `default/billing/orders:${name}`
+
 /** A process that handles batches, and can be started again with the same store. */
 const batches = Effect.fnUntraced(function* ({
   key = ({ value }) => value,
@@ -45,7 +48,7 @@ const batches = Effect.fnUntraced(function* ({
       })
   })
   const run = Effect.provideService(start(binding), IdempotencyStore.IdempotencyStore, around(store))
-  const stateOf = (name: string) => Effect.map(store.lookUp!(`billing:${name}`), ({ _tag }) => _tag)
+  const stateOf = (name: string) => Effect.map(store.lookUp!(stored(name)), ({ _tag }) => _tag)
   const states = (names: string) => Effect.forEach(names.split(" "), stateOf)
   return { memory, store, calls, run, states }
 })
@@ -128,7 +131,7 @@ describe("idempotency of whole batches", () => {
           }
         })
         for (const name of ["a", "d"]) {
-          const claim = yield* store.begin(`billing:${name}`, lease)
+          const claim = yield* store.begin(stored(name), lease)
           if (claim._tag === "Started") yield* store.complete(claim.token, { retention: Duration.days(1) })
         }
         yield* append("orders", 0, ["a", "bad-b", "c", "d", "bad-e", "f"])
@@ -163,7 +166,7 @@ describe("idempotency of whole batches", () => {
     scenario(`OFF-20 a record that somebody else works on is waited for without holding others up (${ends})`, () =>
       Effect.gen(function* () {
         const { store, calls, run, states } = yield* batches()
-        const claim = yield* store.begin("billing:b", lease)
+        const claim = yield* store.begin(stored("b"), lease)
         assert(claim._tag === "Started")
         yield* append("orders", 0, ["a", "b", "c"])
         const app = yield* run
@@ -250,8 +253,8 @@ describe("idempotency of whole batches", () => {
             ...store,
             begin: (key, options) =>
               Effect.suspend(() => {
-                if (key === "billing:b") asked++
-                return refuses && key === "billing:b"
+                if (key === stored("b")) asked++
+                return refuses && key === stored("b")
                   ? Effect.fail(
                       new IdempotencyStore.IdempotencyStoreError({
                         ...{ store: "test", operation: "begin", retryable: true, cause: new Error("away") }

@@ -4,10 +4,10 @@
 import { Health, type Replay, type Snapshot } from "@eventbus/core"
 import type * as Answers from "../Answers.ts"
 
-const isoOf = (millis: number): string => new Date(millis).toISOString()
+export const isoOf = (millis: number): string => new Date(millis).toISOString()
 
 /** A record may have any time, such as one in nanoseconds. */
-const isDate = (millis: number | undefined): millis is number =>
+export const isDate = (millis: number | undefined): millis is number =>
   millis !== undefined && !Number.isNaN(new Date(millis).getTime())
 
 export const keyOf = ({ cluster, name }: Pick<Snapshot.BindingSnapshot, "cluster" | "name">): string =>

@@ -8,7 +8,7 @@ import type { HttpApiEndpoint } from "effect/http-api"
 import { AuthorizerFailed, LoopbackOnly, ReadOnly } from "../AdminError.ts"
 import { type Authorizer, Forbidden, type Permission, type Principal, Unauthorized } from "../Authorizer.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
-import { Guard, RequiredPermission } from "./middlewares.ts"
+import { Guard, PayloadAccess, RequiredPermission } from "./middlewares.ts"
 import * as OwnFiber from "./ownFiber.ts"
 import { isLocal, PeerAddress } from "./peerAddress.ts"
 
@@ -34,12 +34,40 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             if (Result.isFailure(caller)) {
               return caller.failure._tag === "Unauthorized" ? unauthorized(caller.failure) : yield* caller.failure
             }
-            if (permission === "view") return yield* respond
-            return yield* Effect.onExit(respond, (exit) => note(caller.success, endpoint, binding, exit))
+            const payload = payloadAccess(options, binding, credential)
+            const answer = Effect.provideService(respond, PayloadAccess, payload.access)
+            return yield* Effect.onExit(answer, (exit) =>
+              permission === "view" && !payload.isSeen()
+                ? Effect.void
+                : note(caller.success, endpoint, binding, payload.isSeen(), exit)
+            )
           })
       })
     })
   )
+
+/** Asks the authorizer when a handler asks. Without an authorizer nobody sees a payload, and neither where it gives no answer. */
+const payloadAccess = (
+  { authorizer }: Options,
+  binding: string | undefined,
+  credential: Redacted.Redacted<string>
+): { readonly access: Effect.Effect<boolean>; readonly isSeen: () => boolean } => {
+  let seen = false
+  if (authorizer === undefined) return { access: Effect.succeed(false), isSeen: () => false }
+  return {
+    isSeen: () => seen,
+    access: Effect.match(
+      ask(() => authorizer(credential, "view-payload", binding)),
+      {
+        onSuccess: () => {
+          seen = true
+          return true
+        },
+        onFailure: () => false
+      }
+    )
+  }
+}
 
 /** The key, so that permission on one spelling of the name is permission on all. */
 const bindingOf = Effect.fnUntraced(function* (admin: EventBusAdmin["Service"]) {
@@ -88,7 +116,7 @@ const ask = (
     })
   )
 
-/** What the authorizer refused with, made anew: the error may be a Proxy, or have getters that throw. Undefined for anything else. */
+/** The authorizer's refusal, made anew: its error may be a Proxy, or have getters that throw. Undefined for anything else. */
 const refusalOf = (cause: Cause.Cause<unknown>): Unauthorized | Forbidden | undefined => {
   try {
     const error = Cause.squash(cause)
@@ -113,14 +141,16 @@ const principalOf = (answer: unknown): Effect.Effect<Principal> => {
 const unauthorized = ({ _tag, message }: Unauthorized) =>
   HttpServerResponse.jsonUnsafe({ _tag, message }, { status: 401, headers: { "www-authenticate": "Bearer" } })
 
-/** One line for each change that somebody asked for, and how it ended. */
+/** One line for each change that somebody asked for, or payload that somebody saw, and how it ended. */
 const note = (
   { name }: Principal,
   { identifier }: HttpApiEndpoint.Top,
   binding: string | undefined,
+  payload: boolean,
   exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
 ) => {
-  const what = binding === undefined ? identifier : `${identifier} of binding '${binding}'`
+  const of = binding === undefined ? "" : ` of binding '${binding}'`
+  const what = `${identifier}${of}${payload ? ", with payload," : ""}`
   // A name with a line break must not look like another line.
   return LogLine.info(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`))
 }

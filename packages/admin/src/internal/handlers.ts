@@ -1,16 +1,16 @@
 /**
  * The handlers of the routes: each calls the service, and gives its failures as answers.
  */
-import type { BrokerError, EventBusError, Replay } from "@eventbus/core"
-import { ByteSize, Clock, Effect, Layer } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { Clock, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
-import { ClusterFailed, InvalidRequest, type ParameterIssue, UnreadableBody } from "../AdminError.ts"
+import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
+import * as LetterHandlers from "./letterHandlers.ts"
 import { allowed, cutoffOf } from "./parameters.ts"
+import { jsonText, onCluster } from "./requests.ts"
 
-export const layer = (api: AdminApi) => Layer.merge(bindings(api), deadLetters(api))
+export const layer = (api: AdminApi) => Layer.mergeAll(bindings(api), deadLetters(api), LetterHandlers.layer(api))
 
 const bindings = (api: AdminApi) =>
   HttpApiBuilder.group(
@@ -75,50 +75,3 @@ const replayIssues = ({ count, from, to }: Window): ReadonlyArray<ParameterIssue
       : [])
   ]
 }
-
-const maxBytes = 1024 * 1024
-
-const jsonText = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<string, UnreadableBody> => {
-  const type = request.headers["content-type"] ?? "application/json"
-  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type))
-    return Effect.fail(new UnreadableBody({ reason: "its content type is not application/json" }))
-  const encoding = request.headers["content-encoding"] ?? "identity"
-  if (encoding.toLowerCase() !== "identity")
-    return Effect.fail(new UnreadableBody({ reason: `it is encoded as ${JSON.stringify(encoding)}; send it as it is` }))
-  return request.text.pipe(
-    Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.fromInputUnsafe(maxBytes)),
-    Effect.mapError(() => new UnreadableBody({ reason: "it cannot be read, or is larger than 1 MiB" }))
-  )
-}
-
-/** The failures of commands on dead letters that are not the cluster's. */
-type Own =
-  | EventBusError.BindingNotFound
-  | EventBusError.AmbiguousBinding
-  | Replay.InvalidArgument
-  | Replay.UnknownTier
-  | Replay.NotPurgeable
-  | Replay.ReplayRunning
-  | Replay.ReplayTakenOver
-  | Replay.ForeignDeadLetters
-
-const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
-  "BindingNotFound",
-  "AmbiguousBinding",
-  "InvalidArgument",
-  "UnknownTier",
-  "NotPurgeable",
-  "ReplayRunning",
-  "ReplayTakenOver",
-  "ForeignDeadLetters"
-])
-
-/** All failures of the cluster are one kind of answer. */
-const onCluster = <A, E extends Own | BrokerError.BrokerError>(
-  effect: Effect.Effect<A, E>
-): Effect.Effect<A, Extract<E, Own> | ClusterFailed> =>
-  Effect.mapError(effect, (error) =>
-    isOwn(error) ? error : new ClusterFailed({ error: error._tag, detail: error.message })
-  )
-
-const isOwn = <E extends Own | BrokerError.BrokerError>(error: E): error is Extract<E, Own> => ownTags.has(error._tag)

@@ -1,7 +1,7 @@
 /**
  * The declarations of what happens around every endpoint.
  */
-import { Context } from "effect"
+import { Context, type Effect } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Permission } from "../Authorizer.ts"
 import * as Errors from "./errorSchemas.ts"
@@ -11,8 +11,13 @@ export class RequiredPermission extends Context.Service<RequiredPermission, Perm
   "@eventbus/admin/RequiredPermission"
 ) {}
 
+/** Answers whether the caller may see what quotes a record. */
+export class PayloadAccess extends Context.Service<PayloadAccess, Effect.Effect<boolean>>()(
+  "@eventbus/admin/PayloadAccess"
+) {}
+
 /** Lets a request through, or not, before anything of it is read. */
-export class Guard extends HttpApiMiddleware.Service<Guard>()("@eventbus/admin/Guard", {
+export class Guard extends HttpApiMiddleware.Service<Guard, { provides: PayloadAccess }>()("@eventbus/admin/Guard", {
   error: [Errors.unauthorized, Errors.forbidden, Errors.loopbackOnly, Errors.readOnly, Errors.authorizerFailed],
   security: { bearer: HttpApiSecurity.bearer }
 }) {}

@@ -2,6 +2,7 @@
  * The parameters of requests. A value that is refused is reported with the values that are allowed.
  */
 import { Settings } from "@eventbus/config"
+import { DeadLetterList, DeadLetterSelection } from "@eventbus/core"
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 /** The values that each parameter may have, by its name. */
@@ -11,7 +12,14 @@ export const allowed = {
   tier: "the number of a retry tier, from 1",
   from: "a time: ISO-8601 with Z or an offset, or epoch milliseconds",
   to: "a time later than from: ISO-8601 with Z or an offset, or epoch milliseconds",
-  olderThan: "a time (ISO-8601 with Z or an offset, or epoch milliseconds), or a duration such as 7d, 12 hours or P7D"
+  olderThan: "a time (ISO-8601 with Z or an offset, or epoch milliseconds), or a duration such as 7d, 12 hours or P7D",
+  state: `one or more of ${DeadLetterList.states.join(", ")}, with commas`,
+  group: "a fingerprint such as v1-9f86d081884c7d65 or own-payments",
+  text: "a text, 1 to 200 characters",
+  before: "'next' of the page before",
+  limit: "a whole number, 1 to 500",
+  position: "the position of a dead letter in its topic, such as 3@17",
+  id: "the id of a rehearsal"
 } as const
 
 type Name = keyof typeof allowed
@@ -31,31 +39,40 @@ const parsed = (name: Name, parse: (text: string) => number) =>
 
 const whole = (text: string): number => (/^\d{1,15}$/.test(text) && Number(text) >= 1 ? Number(text) : Number.NaN)
 
-/** Epoch milliseconds; NaN for a text that is no time. */
-const timeOf = (text: string): number => {
-  if (/^-?\d{1,15}$/.test(text)) return Number(text)
-  // A plus sign that a query does not encode arrives as a space.
-  const iso = text.replace(/ (?=\d\d:\d\d$)/, "+")
-  const [, day] =
-    /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[-+]\d\d:\d\d)$/.exec(iso) ??
-    /^(\d{4}-\d\d-\d\d)$/.exec(iso) ??
-    []
-  // JavaScript takes the 30th of February as the 2nd of March.
-  const midnight = day === undefined ? Number.NaN : Date.parse(`${day}T00:00:00Z`)
-  return Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(day!) ? Number.NaN : Date.parse(iso)
-}
-
 /** The time before which records are older than a text says; NaN for a text that is neither a time nor a duration. */
 export const cutoffOf = (text: string, nowMillis: number): number => {
-  const time = timeOf(text)
+  const time = Settings.parseTime(text)
   return Number.isNaN(time) ? nowMillis - Settings.parseDuration(text) : time
 }
+
+const textOf = (name: Name, isGood: (text: string) => boolean) =>
+  Schema.String.annotate({ description: allowed[name] }).check(Schema.makeFilter(isGood))
+
+const isState = (text: string): text is DeadLetterList.State => DeadLetterList.states.some((state) => state === text)
 
 export const name = Schema.String.annotate({ description: allowed.name })
 export const count = parsed("count", whole)
 export const tier = parsed("tier", whole)
-export const from = parsed("from", timeOf)
-export const to = parsed("to", timeOf)
+export const from = parsed("from", Settings.parseTime)
+export const to = parsed("to", Settings.parseTime)
 export const olderThan = Schema.String.annotate({ description: allowed.olderThan }).check(
   Schema.makeFilter((text) => !Number.isNaN(cutoffOf(text, 0)))
 )
+/** A list in one parameter, since a repeated one is refused. */
+export const state = Schema.String.annotate({ description: allowed.state }).pipe(
+  Schema.decodeTo(Schema.Array(Schema.Literals(DeadLetterList.states)), {
+    decode: SchemaGetter.transformEffect((text: string) => {
+      const parts = text.split(",")
+      return parts.every(isState)
+        ? Effect.succeed(parts)
+        : Effect.fail(new SchemaIssue.InvalidValue({ message: allowed.state }))
+    }),
+    encode: SchemaGetter.transform((states: ReadonlyArray<DeadLetterList.State>) => states.join(","))
+  })
+)
+export const group = textOf("group", (text) => DeadLetterSelection.issues({ fingerprints: [text] }).length === 0)
+export const text = textOf("text", ({ length }) => length >= 1 && length <= 200)
+export const before = textOf("before", DeadLetterList.isCursor)
+export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))
+export const position = Schema.String.annotate({ description: allowed.position })
+export const id = Schema.String.annotate({ description: allowed.id })

@@ -10,7 +10,7 @@ import { CommandFailed, exitCodes } from "./failures.ts"
 export const flag = Flag.String("handlers").pipe(Flag.withMetavar("module"))
 
 const shapes =
-  "export default Application.make({ handlers, layer }), or export `handlers`: Handlers.make({ ... }), or functions by name"
+  "export default Application.make({ handlers, layer, dryRun }), or export `handlers`: Handlers.make({ ... }), or functions by name"
 
 /** Imports the module and reads its exports. */
 export const load = Effect.fnUntraced(function* (

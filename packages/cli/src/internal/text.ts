@@ -1,5 +1,5 @@
 /**
- * Text for a terminal.
+ * Text for a terminal, and for programs.
  */
 
 /** Rows as lines with aligned columns. */
@@ -20,3 +20,13 @@ export const indent = (depth: number, line: string): string => `${"  ".repeat(de
 /** `1 topic`, `2 topics`, with a space between thousands. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString("en-US").replaceAll(",", " ")} ${count === 1 ? one : many}`
+
+/** A value as JSON. Offsets become text, so that they stay exact. */
+export const jsonText = (value: unknown): string =>
+  JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? String(each) : each), 2)
+
+/** A time in UTC; the number where no calendar has it. */
+export const timeText = (millis: number): string => {
+  const time = new Date(millis)
+  return Number.isNaN(time.getTime()) ? String(millis) : time.toISOString()
+}

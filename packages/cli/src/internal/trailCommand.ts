@@ -2,13 +2,14 @@
  * `eventbus trail`: the path of one record through main topic, retry topics and dead letter topic, read from the cluster.
  */
 import { Configuration } from "@eventbus/config"
-import { Broker, Clusters as CoreClusters, Plan, Trail } from "@eventbus/core"
+import { Broker, Clusters as CoreClusters, DeadLetterSelection, Plan, Trail } from "@eventbus/core"
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Clusters from "./clusters.ts"
 import * as ConfigurationFile from "./configurationFile.ts"
 import { type CommandFailed, refuse, refuseUsage, unavailable } from "./failures.ts"
 import * as Flags from "./flags.ts"
+import { jsonText } from "./text.ts"
 
 export const trail = Command.make(
   "trail",
@@ -40,7 +41,7 @@ export const trail = Command.make(
     const hops = yield* find(Plan.make(binding), selector).pipe(
       Effect.provide(yield* Clusters.layer(configuration, brokers))
     )
-    if (json) yield* Console.log(JSON.stringify({ hops }, withoutBigInts, 2))
+    if (json) yield* Console.log(jsonText({ hops }))
     else if (hops.length > 0) yield* Console.log(Trail.format(hops))
     if (hops.length === 0) return yield* refuse(json ? "" : "no topic holds such a record any more")
   })
@@ -77,11 +78,8 @@ const selectorOf = (
   if (Option.isSome(key) === Option.isSome(at)) return refuseUsage("name the record by --key or by --at, not by both")
   if (Option.isSome(key)) return Effect.succeed({ key: key.value })
   const text = Option.getOrElse(at, () => "")
-  const match = /^(\d{1,9})@(\d{1,18})$/.exec(text)
-  return match === null
+  const position = DeadLetterSelection.parsePosition(text)
+  return position === undefined
     ? refuseUsage(`--at is "${text}"; allowed is partition@offset, such as 3@17`)
-    : Effect.succeed({ partition: Number(match[1]), offset: BigInt(match[2]!) })
+    : Effect.succeed(position)
 }
-
-/** Offsets become text, so that they stay exact. */
-const withoutBigInts = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value)

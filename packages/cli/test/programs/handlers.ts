@@ -8,6 +8,7 @@ class TooMuch extends Schema.TaggedError<TooMuch>()("TooMuch", { cents: Schema.I
 
 class Till extends Context.Service<Till, { readonly limit: number }>()("Till") {
   static readonly layer = Layer.succeed(Till, { limit: 1_000 })
+  static readonly dryRun = Layer.succeed(Till, { limit: 5_000 })
 }
 
 const charge = Handler.make({
@@ -16,4 +17,4 @@ const charge = Handler.make({
     Till.use(({ limit }) => (cents > limit ? Effect.fail(new TooMuch({ cents })) : Console.log(`charged ${cents}`)))
 })
 
-export default Application.make({ handlers: Handlers.make({ charge }), layer: Till.layer })
+export default Application.make({ handlers: Handlers.make({ charge }), layer: Till.layer, dryRun: Till.dryRun })

@@ -1,4 +1,4 @@
-/** What an effect of a user's goes on with, in whatever context it runs. */
+/** The steps that an effect of a user's goes on with, in whatever context it runs. */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Fiber, Tracer } from "effect"
 import * as UserFunction from "../../src/UserFunction.ts"

@@ -24,7 +24,7 @@ const wrap = <A, E>(
   store: Store,
   handler: (delivery: Delivery<null, string>) => Effect.Effect<A, E>,
   options: Options<null, string> & { readonly groupId?: string } = {}
-) => idempotent({ groupId: "billing", ...options }, store, handler)
+) => idempotent({ groupId: "billing", topic: "orders", ...options }, store, handler)
 
 const failing = (operation: IdempotencyStoreError["operation"]) =>
   Effect.fail(new IdempotencyStoreError({ store: "broken", operation, retryable: true, cause: new Error("down") }))

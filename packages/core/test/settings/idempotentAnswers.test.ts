@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, Serde } from "@eventbus/core"
-import { Cause, Clock, Context, Effect, Exit, Fiber, Layer } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { IdempotencyStore, IdempotencyStoreError, layerMemory, type Options } from "../../src/IdempotencyStore.ts"
-import { idempotent } from "../../src/internal/settings/idempotent.ts"
+import { IdempotencyStore, IdempotencyStoreError, layerMemory } from "../../src/IdempotencyStore.ts"
+import { idempotent, type Settings } from "../../src/internal/settings/idempotent.ts"
 import { idempotentBatch } from "../../src/internal/settings/idempotentBatch.ts"
 import { delivery } from "./orderDelivery.ts"
 
@@ -30,7 +29,7 @@ describe("a key that is none", () => {
       () =>
         Effect.gen(function* () {
           const store = yield* memory
-          const options = { groupId: "billing", key: key as () => string }
+          const options = { groupId: "billing", topic: "orders", key: key as () => string }
           let handled = 0
           const one = idempotent(options, store, () => Effect.sync(() => void handled++))
           const batch = idempotentBatch(options, store, () => Effect.sync(() => void handled++))
@@ -83,7 +82,7 @@ describe("an answer of a store that is none", () => {
           asked++
           return begin()
         })
-        const options = { groupId: "billing", key: () => "k" }
+        const options = { groupId: "billing", topic: "orders", key: () => "k" }
         const exits: ReadonlyArray<Exit.Exit<unknown, unknown>> = [
           yield* Effect.exit(idempotent(options, store, () => Effect.void)(delivery(1))),
           yield* Effect.exit(idempotentBatch(options, store, () => Effect.void)([delivery(1)]))
@@ -108,9 +107,9 @@ describe("an answer of a store that is none", () => {
           complete: complete as unknown as Store["complete"],
           renew: (() => undefined) as unknown as Store["renew"]
         }
-        const handled = yield* idempotent({ groupId: "billing", key: () => "k" }, store, () => Effect.succeed("done"))(
-          delivery(1)
-        )
+        const handled = yield* idempotent({ groupId: "billing", topic: "orders", key: () => "k" }, store, () =>
+          Effect.succeed("done")
+        )(delivery(1))
         assert.strictEqual(handled, "done")
       }
     })
@@ -126,7 +125,7 @@ describe("an answer of a store that is none", () => {
         })
       )
       const waiting = yield* Effect.forkChild(
-        idempotent({ groupId: "billing", key: () => "k" }, store, () => Effect.void)(delivery(1)),
+        idempotent({ groupId: "billing", topic: "orders", key: () => "k" }, store, () => Effect.void)(delivery(1)),
         { startImmediately: true }
       )
       for (let i = 0; i < 100; i++) yield* TestClock.adjust("10 millis")
@@ -136,44 +135,80 @@ describe("an answer of a store that is none", () => {
   )
 })
 
-describe("keys of two bindings of one group", () => {
-  const binding = (topic: string, idempotency: Options<unknown, string>, groupId = "billing") =>
-    Binding.make(topic, { topic, groupId, value: Serde.string, idempotency, handler: () => Effect.void })
+describe("keys of bindings of one group", () => {
   const key = () => "order-1"
-  const paths = (...bindings: ReadonlyArray<Binding.Binding<unknown>>) =>
-    Array.from(Binding.problems(bindings), ([at, issues]) => [at, ...issues.map(({ path }) => path)])
-
-  it("OFF-19 ruling 89 two keys of their own on two topics are refused without a scope in one of them", () => {
-    assert.deepStrictEqual(paths(binding("placed", { key }), binding("shipped", { key })), [[1, "idempotency.scope"]])
-    assert.deepStrictEqual(paths(binding("placed", { key }), binding("shipped", { key, scope: "shipped" })), [])
-    assert.deepStrictEqual(paths(binding("placed", { key, scope: "x" }), binding("shipped", { key, scope: "x" })), [])
-    assert.deepStrictEqual(paths(binding("placed", { key }), binding("shipped", {})), [])
-    assert.deepStrictEqual(paths(binding("placed", { key }), binding("shipped", { key }, "other")), [])
+  /** How often a handler of these settings runs for the key, and which keys the store is asked for. */
+  const run = Effect.fnUntraced(function* (...all: ReadonlyArray<Partial<Settings<null, string>>>) {
+    const store = yield* memory
+    const claimed: Array<string> = []
+    const spied: Store = {
+      ...store,
+      begin: (stored, options) => {
+        claimed.push(stored)
+        return store.begin(stored, options)
+      }
+    }
+    let handled = 0
+    for (const settings of all)
+      yield* Effect.exit(
+        idempotent({ groupId: "billing", topic: "placed", key, ...settings }, spied, () =>
+          Effect.sync(() => void handled++)
+        )(delivery(1))
+      )
+    return { handled, claimed: new Set(claimed) }
   })
 
-  it.effect("OFF-19 ruling 89 a scope keeps the same key apart, and without one the stored key stays as it was", () =>
+  it.effect(
+    "OFF-19 the same key on two topics is other work, also in two processes that cannot compare their settings",
+    () =>
+      Effect.gen(function* () {
+        const { handled } = yield* run({}, { topic: "shipped" }, {}, { topic: "shipped" })
+        assert.strictEqual(handled, 2)
+      })
+  )
+
+  it.effect("OFF-19 bindings that name one scope share their keys", () =>
     Effect.gen(function* () {
-      const store = yield* memory
-      const seen: Array<string> = []
-      const spied: Store = {
-        ...store,
-        begin: (stored, options) => {
-          seen.push(stored)
-          return store.begin(stored, options)
-        }
-      }
-      let handled = 0
-      for (const settings of [{}, { scope: "shipped" }, { scope: "a/b:c" }, { scope: "s", cluster: "eu" }])
-        yield* idempotent({ groupId: "billing", key, ...settings }, spied, () => Effect.sync(() => void handled++))(
-          delivery(1)
-        )
+      const { handled } = yield* run({ scope: "x" }, { topic: "shipped", scope: "x" })
+      assert.strictEqual(handled, 1)
+    })
+  )
+
+  it.effect("OFF-19 ruling 81 topic and scope keep keys apart whatever characters they have", () =>
+    Effect.gen(function* () {
+      const { handled, claimed } = yield* run(
+        {},
+        { scope: "shipped" },
+        { scope: "a/b:c" },
+        { scope: "s", cluster: "eu" }
+      )
       assert.strictEqual(handled, 4)
-      assert.deepStrictEqual(seen, [
-        "billing:order-1",
+      assert.includeMembers(Array.from(claimed), [
+        "default/billing/placed:order-1",
         "default/billing/shipped:order-1",
         "default/billing/a%2Fb%3Ac:order-1",
         "eu/billing/s:order-1"
       ])
     })
+  )
+
+  it.effect(
+    "OFF-19 ruling 77 ruling 89 a key that a former version stored for the whole group counts, but not under a scope",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* memory
+        const claim = yield* store.begin("billing:order-1", { lease: Duration.minutes(1) })
+        if (claim._tag === "Started") yield* store.complete(claim.token, { retention: Duration.minutes(1) })
+        const handled: Array<string> = []
+        const handle = (name: string, settings: Partial<Settings<null, string>>) =>
+          Effect.exit(
+            idempotent({ groupId: "billing", topic: "placed", key, ...settings }, store, () =>
+              Effect.sync(() => void handled.push(name))
+            )(delivery(1))
+          )
+        yield* handle("topic", {})
+        yield* handle("scope", { scope: "own" })
+        assert.deepStrictEqual(handled, ["scope"])
+      })
   )
 })

@@ -3,7 +3,7 @@
  *
  * Sessions run at READ COMMITTED, because the gap locks of REPEATABLE READ make claims of several workers deadlock.
  */
-import { Ranges } from "@eventbus/core"
+import { Kinds, Ranges } from "@eventbus/core"
 import { Duration, Effect, Layer, Redacted, type Scope, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
@@ -106,6 +106,13 @@ const makeConnection = (connection: PoolConnection): SqlConnection.Connection =>
   }
 }
 
+/** A message never shows a password, one that is no Redacted included. */
+const password: Kinds.Kind = (path, found) =>
+  Kinds.make("a Redacted", Redacted.isRedacted)(path, found).map((issue) => ({
+    ...issue,
+    found: `a value of type ${typeof found}`
+  }))
+
 const makePool = (config: MySql2Config) =>
   mysql.createPool({
     host: config.host ?? "127.0.0.1",
@@ -122,7 +129,8 @@ const makePool = (config: MySql2Config) =>
 const make: (config: MySql2Config) => Effect.Effect<SqlClient.SqlClient, never, Scope.Scope | Reactivity.Reactivity> =
   Effect.fnUntraced(function* (config) {
     const { connectTimeout, maxConnections } = OutboxRanges.others
-    Ranges.check("MySql2", config, { port: Ranges.clients.port, connectTimeout, maxConnections })
+    const optional = { host: Kinds.name, port: Ranges.clients.port, password, connectTimeout, maxConnections }
+    Kinds.refuse(Kinds.struct(optional, { database: Kinds.name, username: Kinds.name })("MySql2", config))
     const pool = yield* Effect.acquireRelease(
       Effect.sync(() => makePool(config)),
       (pool) => Effect.ignore(fromCallback<void>("close", (done) => pool.end((error) => done(error))))
@@ -149,6 +157,9 @@ const make: (config: MySql2Config) => Effect.Effect<SqlClient.SqlClient, never, 
     })
   })
 
-/** A pool of connections, closed with the layer. Connections are opened on demand, and their errors fail the statement. */
+/**
+ * A pool of connections, closed with the layer. Connections are opened on demand, and their errors fail the statement. Dies with `ConfigurationValidation` for wrong
+ * settings.
+ */
 export const layer = (config: MySql2Config): Layer.Layer<SqlClient.SqlClient> =>
   Layer.effect(SqlClient.SqlClient, make(config)).pipe(Layer.provide(Reactivity.layer))

@@ -4,7 +4,7 @@
  * SQLite has one writer. All statements of one client share a connection; a transaction holds it from BEGIN IMMEDIATE to its end.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
-import { Ranges } from "@eventbus/core"
+import { Kinds } from "@eventbus/core"
 import { Clock, Duration, Effect, Layer, type Scope, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
@@ -92,7 +92,8 @@ const make: (
   function* (config) {
     const clock = yield* Clock.Clock
     const { busyTimeout, statementCacheSize } = OutboxRanges.others
-    Ranges.check("NodeSqlite", config, { busyTimeout, statementCacheSize })
+    const optional = { busyTimeout, statementCacheSize, synchronous: Kinds.oneOf(["normal", "full"]) }
+    Kinds.refuse(Kinds.struct(optional, { filename: Kinds.name })("NodeSqlite", config))
     const db = yield* Effect.acquireRelease(
       Effect.try({ try: () => open(config, clock), catch: sqlError("open") }),
       (db) => Effect.sync(() => db.close())
@@ -114,6 +115,6 @@ const make: (
   }
 )
 
-/** An open database, closed with the layer. Fails when it cannot be opened. */
+/** An open database, closed with the layer. Fails when it cannot be opened. Dies with `ConfigurationValidation` for wrong settings. */
 export const layer = (config: NodeSqliteConfig): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
   Layer.effect(SqlClient.SqlClient, make(config)).pipe(Layer.provide(Reactivity.layer))

@@ -109,7 +109,6 @@ export const conflicts = (
     const separate = `another name: binding '${other.name}' uses this topic too; naming: TopicName.perGroup separates groups`
     return [
       ...sameContainers,
-      ...keysApart(definition, other),
       ...groupsApart(definition, other),
       ...groupsApart(other, definition),
       ...shared.map((topic) => issue("naming", topic, separate)),
@@ -174,24 +173,6 @@ const groupsApart = (deriving: BindingDefinition<unknown>, other: BindingDefinit
         )
       ]
     : []
-
-/** The name of the keys that a binding takes out of its records and has no scope for; undefined where it has none of its own. Bindings of one group have them in common. */
-export const sharedKeys = ({ groupId, idempotency }: BindingDefinition<unknown>): string | undefined =>
-  idempotency?.key === undefined || idempotency.scope !== undefined ? undefined : `keys ${groupId}`
-
-/** The same key on two topics is other work, and a store cannot tell the two apart: the second one would count as done. Bindings that name one scope say that it is the same work. */
-const keysApart = (definition: BindingDefinition<unknown>, other: BindingDefinition<unknown>) => {
-  const shared = sharedKeys(definition)
-  return shared === undefined || shared !== sharedKeys(other)
-    ? []
-    : [
-        issue(
-          "idempotency.scope",
-          undefined,
-          `a text, in one of the two bindings at least: binding '${other.name}' of this group takes its keys out of topic '${other.topic}', and a key of both would be handled once`
-        )
-      ]
-}
 
 const isSame = (a: string) => (b: string) => a === b || DerivedNames.collide(a, b)
 

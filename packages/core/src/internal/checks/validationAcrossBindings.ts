@@ -46,17 +46,11 @@ const firstConflict = (
   return []
 }
 
-const keysOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => {
-  const shared = Validation.sharedKeys(definition)
-  return shared === undefined ? [] : [shared]
-}
-
 /** The names of a binding. Two bindings can conflict only when they have one of these in common, or when one has a group that the other derives. Topics have '_' for '.', as in Kafka's metrics. */
 const namesOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => {
   const { cluster, groupId } = definition
   const onCluster = [
     ...topicsOf(definition),
-    ...keysOf(definition),
     `group ${groupId}`,
     ...Validation.derivedGroups(definition).map((name) => `derived group ${name}`)
   ].map((name) => `${cluster}:${name}`)
@@ -75,7 +69,6 @@ const containersOf = (definition: BindingDefinition<unknown>): ReadonlyArray<str
 const counterparts = (definition: BindingDefinition<unknown>): ReadonlyArray<string> => {
   const onCluster = [
     ...topicsOf(definition),
-    ...keysOf(definition),
     `derived group ${definition.groupId}`,
     ...Validation.derivedGroups(definition).map((name) => `group ${name}`)
   ].map((name) => `${definition.cluster}:${name}`)

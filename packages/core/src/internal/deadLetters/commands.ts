@@ -1,11 +1,15 @@
 /**
  * The operators' commands on the dead letter topic of a binding. The scheduled replay of its strategy shares them, so that both wait for each other.
  */
-import { Effect } from "effect"
+import { type Context, Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { DeadLetters } from "../../Replay.ts"
+import * as Groups from "../letters/groups.ts"
+import * as LetterPages from "../letters/letterPages.ts"
+import * as OneLetter from "../letters/oneLetter.ts"
+import * as Rehearsal from "../letters/rehearsal.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as Replay from "../replay/replay.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -19,10 +23,12 @@ export interface DeadLetterCommands extends DeadLetters {
   readonly countWaiting: (admin: Admin) => Effect.Effect<number, BrokerError>
 }
 
-export const make = (
-  definition: BindingDefinition<unknown>,
+/** `services` are those that the binding's layer for rehearsals may require. */
+export const make = <R>(
+  definition: BindingDefinition<R>,
   broker: Broker["Service"],
-  hostname: string
+  hostname: string,
+  services: Context.Context<R>
 ): DeadLetterCommands => {
   const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes } = definition
   const { maxReplays = Defaults.deadLetter.maxReplays, origins } = deadLetter.settings
@@ -39,6 +45,11 @@ export const make = (
     countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
     stats: Stats.stats(target),
+    groups: (options) => Groups.groups(listTarget, options),
+    letters: (query) => LetterPages.page(listTarget, query),
+    letter: (position) => OneLetter.letter(listTarget, definition.serdes, position),
+    rehearse: (selection, options) =>
+      Rehearsal.rehearse({ ...listTarget, definition, hostname, services }, selection, options),
     list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(listTarget, page)),
     purge: (beforeMillis, options) =>
       Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis, options))

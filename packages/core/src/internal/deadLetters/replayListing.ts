@@ -5,21 +5,17 @@ import { Effect, Stream } from "effect"
 import type { UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Discarded, ListedDeadLetter, Page } from "../../Replay.ts"
-import type * as Fingerprint from "../failure/fingerprint.ts"
-import * as FailureHeaders from "../record/failureHeaders.ts"
+import * as LettersTarget from "../letters/lettersTarget.ts"
 import * as Journal from "../replay/replayJournal.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
 import * as TopicScan from "../replay/topicScan.ts"
 
-/** With the user's function that groups dead letters whose headers have no fingerprint. */
-interface ListTarget extends ReplayProgress.LimitedTarget {
-  readonly ownFingerprint?: Fingerprint.OwnFingerprint | undefined
-}
-
 /** Lists records of one partition, in order. Empty when the partition does not exist. */
-export const list = (target: ListTarget, page: Page): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
+export const list = (
+  target: LettersTarget.LettersTarget,
+  page: Page
+): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
   Effect.gen(function* () {
     const admin = yield* target.broker.admin
     const { partitions, scan } = yield* ReplayProgress.load(target, admin)
@@ -32,21 +28,15 @@ export const list = (target: ListTarget, page: Page): Effect.Effect<ReadonlyArra
         Stream.fromIterable<ConsumerRecord | UnreadableBatch>(unreadable === undefined ? records : [unreadable])
       ),
       Stream.take(page.count),
-      Stream.map((entry): ListedDeadLetter => {
-        if ("problem" in entry) return unreadableEntry(entry)
-        const letter = FailureHeaders.regrouped(DeadLetterRecord.read(entry), target.ownFingerprint)
-        return { letter, state: ReplayProgress.stateOf(target, found, entry) }
-      }),
+      Stream.map(
+        (entry): ListedDeadLetter =>
+          "problem" in entry
+            ? { ...LettersTarget.ofUnreadable(entry), unreadable: entry }
+            : LettersTarget.read(target, found, entry)
+      ),
       Stream.runCollect
     )
   }).pipe(Effect.scoped)
-
-/** Of a batch that cannot be read, only the position is known. */
-const unreadableEntry = (batch: UnreadableBatch): ListedDeadLetter => {
-  const { topic, partition, offset } = batch
-  const record = { topic, partition, offset, timestamp: 0, key: null, value: null, headers: [] }
-  return { letter: DeadLetterRecord.read(record), state: "unreadable", unreadable: batch }
-}
 
 /** Lists the discarded records with their reasons. */
 export const discarded = (target: ReplayProgress.Target): Effect.Effect<ReadonlyArray<Discarded>, BrokerError> =>

@@ -173,12 +173,8 @@ const call = <R>({ partition, records, open }: Batch<R>, indices: ReadonlyArray<
   })
 
 /** A verdict about a batch of one is the failure of its record, and is routed as such. */
-const ofOne = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> => {
-  const verdict = BatchVerdict.of(cause, [0])
-  if (verdict?.already.length === 1) return Cause.fail(alreadyHandled)
-  const failed = verdict?.failed[0]
-  return failed === undefined ? cause : Cause.fail(failed[1])
-}
+const ofOne = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> =>
+  BatchVerdict.of(cause, [0])?.already.length === 1 ? Cause.fail(alreadyHandled) : BatchVerdict.causeOfOne(cause)
 
 /** Finishes records that one call has handled. */
 const succeedForEach = <R>(batch: Batch<R>, indices: ReadonlyArray<number>, delivery: DeliveryContext): void => {

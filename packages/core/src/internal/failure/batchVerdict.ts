@@ -52,6 +52,12 @@ export const of = (cause: Cause.Cause<unknown>, given: ReadonlyArray<number>): V
   }
 }
 
+/** The failure of the record of a batch of one: a verdict about it is that record's failure. */
+export const causeOfOne = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> => {
+  const failed = of(cause, [0])?.failed[0]
+  return failed === undefined ? cause : Cause.fail(failed[1])
+}
+
 const translated = ({ done, failed, rest, already }: Verdict, given: ReadonlyArray<number>): Verdict => {
   const indices = (positions: ReadonlyArray<number>) => positions.map((at) => given[at]!)
   return {

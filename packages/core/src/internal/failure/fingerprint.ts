@@ -50,6 +50,10 @@ const isSame = (one: Fingerprinted, other: Fingerprinted): boolean =>
   one.decodePath === other.decodePath &&
   one.originalTopic === other.originalTopic
 
+/** The place that a failure comes from: the first frame of the application, else the path that could not be decoded. Undefined where neither is known. */
+export const frameOrPath = ({ subject, decodePath }: Fingerprinted): string | undefined =>
+  firstApplicationFrame(subject.stackTrace, subject.message) ?? decodePath
+
 const make = ({ subject, decodePath, originalTopic }: Fingerprinted): string => {
   const frame = firstApplicationFrame(subject.stackTrace, subject.message)
   const place =

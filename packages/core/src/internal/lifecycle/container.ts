@@ -73,7 +73,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const hostname = yield* Hostname
   const clock = yield* Clock.Clock
   const copyPublisher = yield* CopyPublisher.make(definition, broker, prepareRetryTopics)
-  const deadLetters = DeadLetterCommands.make(definition, broker, hostname)
+  const deadLetters = DeadLetterCommands.make(definition, broker, hostname, services)
   const breaker = yield* makeBreaker(definition)
   const permits = breaker === undefined ? undefined : yield* makePermits(definition, breaker, clock)
   const limits = ConcurrencyLimits.make(definition, permits, clock)

@@ -107,9 +107,9 @@ const headersOf = (enriched: ReadonlyArray<Header>): ReadonlyArray<Header> => {
   throw new TypeError(`enrich returned ${UserFunction.kindOf(enriched)}; a list of headers is expected`)
 }
 
-/** A serde that throws, or returns no Result, breaks its contract; its record counts as undecodable. */
-const read = <A>(
-  serde: Serde<A>,
+/** Decodes a half of a record. A serde that throws, or returns no Result, breaks its contract; its record counts as undecodable. */
+export const read = <A>(
+  serde: Pick<Serde<A>, "name" | "decode" | "prepare">,
   bytes: Uint8Array | null,
   source: Source,
   half: Half

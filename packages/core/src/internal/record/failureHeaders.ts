@@ -36,6 +36,10 @@ export const regrouped = <A extends Letter & Grouped>(letter: A, own: Fingerprin
     ? letter
     : { ...letter, fingerprint: Fingerprint.of(described(letter, letter.cause), own) }
 
+/** The place that its failure comes from, as far as its headers tell. */
+export const frameOf = (letter: Letter & Grouped): string | undefined =>
+  Fingerprint.frameOrPath(described(letter, letter.cause))
+
 const written = (letter: Letter): string | undefined => {
   const text = ownText(letter, Names.lastExceptionFingerprint)
   return text !== undefined && Fingerprint.isFingerprint(text) ? text : undefined

@@ -1,5 +1,5 @@
 /**
- * What a program gives a producer, where types do not hold. Without a look at it, text would be written as zero bytes, and a time that is no whole number would fail the
+ * A look at the records that a program gives a producer, where types do not hold. Without a look at it, text would be written as zero bytes, and a time that is no whole number would fail the
  * whole request, with the records of others in it.
  */
 import { RecordRejected } from "../../BrokerError.ts"

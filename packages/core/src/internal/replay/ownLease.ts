@@ -84,7 +84,7 @@ export const make = Effect.fnUntraced(function* (
       while (true) {
         if (!isCertain()) {
           yield* write
-          // Whoever takes the lease from now on sees the entry that was written.
+          // A run that takes the lease from now on sees the entry that was written.
           inDoubt = false
         }
         const found = yield* find(newest)

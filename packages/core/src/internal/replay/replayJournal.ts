@@ -80,10 +80,12 @@ export interface Journal {
   readonly adopted: ReadonlyMap<number, ReadonlyMap<bigint, number>>
   /** The records that a replay left behind the position, by partition, then by offset. */
   readonly exhausted: ReadonlyMap<number, ReadonlyMap<bigint, Exhausted>>
+  /** The records that operators discarded, by partition, then by offset. */
+  readonly discarded: ReadonlyMap<number, ReadonlyMap<bigint, true>>
 }
 
 const emptyJournal = (): MutableJournal => ({
-  ...{ positions: new Map(), topics: new Map(), exhausted: new Map() },
+  ...{ positions: new Map(), topics: new Map(), exhausted: new Map(), discarded: new Map() },
   ...{ taken: new Map(), failed: new Map(), refused: new Map(), adopted: new Map() }
 })
 
@@ -232,7 +234,8 @@ const decoder = new TextDecoder()
 const recordKey = (kind: RecordEntry, partition: number, offset: bigint, groupId: string): Uint8Array =>
   encoder.encode(`${kind}/${partition}/${offset}/${groupId}`)
 
-const key = /^(?:(position|topic)\/(\d{1,10})|(taken|failed|exhausted|refused|adopted)\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
+const key =
+  /^(?:(position|topic)\/(\d{1,10})|(taken|failed|exhausted|refused|adopted|discarded)\/(\d{1,10})\/(\d{1,19}))\/(.*)$/s
 /** A record may have any time of 64 bits, such as one in nanoseconds. As a number of JavaScript it has up to 20 digits. */
 const positionValue = /^(\d{1,19})(?: (\d{1,19}) (-?\d{1,20}))?$/
 const topicValue = /^(\d{1,19}) (\S{1,64})$/
@@ -243,6 +246,7 @@ interface MutableJournal extends Record<Exclude<RecordEntry, "exhausted">, Map<n
   readonly positions: Map<number, Position>
   readonly topics: Map<number, TopicOfPosition>
   readonly exhausted: Map<number, Map<bigint, Exhausted>>
+  readonly discarded: Map<number, Map<bigint, true>>
 }
 
 /** A custom handler's consumer writes these outside of any transaction. */
@@ -260,8 +264,9 @@ const apply = (record: ConsumerRecord, journals: ReadonlyMap<string, MutableJour
     return
   }
   const at = { partition: Number(found[4]), offset: BigInt(found[5]!) }
-  const kind = found[3] as RecordEntry
-  if (kind === "exhausted") {
+  const kind = found[3] as RecordEntry | "discarded"
+  if (kind === "discarded") put(journal.discarded, at, record.value === null ? undefined : true)
+  else if (kind === "exhausted") {
     const parts = exhaustedValue.exec(value)
     const entry = parts === null ? undefined : { timestamp: Number(parts[1]), replays: Number(parts[2]) }
     put(journal.exhausted, at, entry)

@@ -6,6 +6,7 @@ import type { UnreadableBatch } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as TopicName from "../../TopicName.ts"
+import * as BigInts from "../base/bigInts.ts"
 import * as LogLine from "../base/logLine.ts"
 import * as Journal from "./replayJournal.ts"
 import * as ReplayProgress from "./replayProgress.ts"
@@ -169,7 +170,7 @@ const publishBatch = Effect.fnUntraced(function* (
   const { deadLetterTopic, groupId } = options
   const journal = Journal.topicOf(deadLetterTopic)
   if (!movesPosition && batch.letters.length === 0) return count(run, partition.partition, batch)
-  const position = max(batch.position, partition.position)
+  const position = BigInts.max(batch.position, partition.position)
   const notes = movesPosition ? notesBehind(run, partition, batch) : notesOf(run, partition, batch)
   if (notes.length === 0 && batch.letters.length === 0 && position === partition.position)
     return count(run, partition.partition, batch)
@@ -261,5 +262,3 @@ const tombstones = (
     .filter(isOver)
     .map((offset) => Journal.tombstone(kind, Journal.topicOf(deadLetterTopic), groupId, progress.partition, offset))
 }
-
-const max = (a: bigint, b: bigint): bigint => (a > b ? a : b)

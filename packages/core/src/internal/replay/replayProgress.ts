@@ -5,8 +5,8 @@ import { Effect, type Scope, Stream } from "effect"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { State } from "../../DeadLetterList.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import type { ListedDeadLetter } from "../../Replay.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as Journal from "./replayJournal.ts"
@@ -39,6 +39,8 @@ interface GroupProgress {
   readonly refused: ReadonlyMap<bigint, number>
   /** Records of former names that are dealt with: timestamp by offset. */
   readonly adopted: ReadonlyMap<bigint, number>
+  /** Records that operators discarded. */
+  readonly discarded: ReadonlyMap<bigint, true>
   /** The last record below the position that a replay has seen; undefined when the position is not that of the journal. */
   readonly anchor: Journal.Anchor | undefined
 }
@@ -121,23 +123,28 @@ const ofGroup = (
         position: within(offsets, inJournal ? found?.position : offset),
         anchor: found?.anchor,
         ...{ taken: of(journal.taken), failed: of(journal.failed), exhausted: of(journal.exhausted) },
-        ...{ refused: of(journal.refused), adopted: of(journal.adopted) }
+        ...{ refused: of(journal.refused), adopted: of(journal.adopted), discarded: of(journal.discarded) }
       }
     })
   )
 
-/** The state of a dead letter. All figures and lists decide by this function, so that they agree (ruling 75). */
+/** The state of a dead letter. All figures and lists decide by this function, so that they agree (ruling 75). A caller that has read the record passes the letter. */
 export const stateOf = (
   target: Pick<LimitedTarget, "groupId" | "adopts" | "maxReplays">,
   progress: PartitionProgress,
-  record: ConsumerRecord
-): ListedDeadLetter["state"] => {
+  record: ConsumerRecord,
+  letter?: DeadLetterRecord.DeadLetterRecord
+): State => {
   if (CopyOwner.foreign(record, target) !== undefined) return "foreign"
   if (isTaken(progress, record)) return "dealt-with"
   if (isFailed(progress, record)) return "failed"
   if (isPassed(progress, record)) return "dealt-with"
-  return DeadLetterRecord.read(record).replayCount >= target.maxReplays ? "exhausted" : "waiting"
+  return (letter ?? DeadLetterRecord.read(record)).replayCount >= target.maxReplays ? "exhausted" : "waiting"
 }
+
+/** Whether an operator discarded a record that is dealt with, for the group or under a former name. */
+export const isDiscarded = ({ discarded, former }: PartitionProgress, { offset }: ConsumerRecord): boolean =>
+  discarded.has(offset) || Array.from(former.values()).some((each) => each.discarded.has(offset))
 
 /** Whether the group's custom handler failed for the record. The timestamp must match, because the topic may have been recreated. */
 const isFailed = ({ failed }: Pick<GroupProgress, "failed">, record: ConsumerRecord): boolean =>

@@ -8,6 +8,7 @@ import { Duration, Effect, Option, Schedule, Scope, Stream } from "effect"
 import type { Admin, Broker, Reader, ReadResult, UnreadableBatch } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut, UnexpectedBrokerError, UnknownTopic } from "../../BrokerError.ts"
 import type { ConsumerRecord, RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
+import * as BigInts from "../base/bigInts.ts"
 import * as LogLine from "../base/logLine.ts"
 
 export interface Options {
@@ -64,7 +65,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const endOf = Effect.fnUntraced(function* ({ topic, partition, to }: Range) {
     const known = ends.get(topic) ?? (yield* readableEnds(admin, topic))
     ends.set(topic, known)
-    return min(to, known.get(partition) ?? to)
+    return BigInts.min(to, known.get(partition) ?? to)
   })
 
   const look = Effect.fnUntraced(function* (reader: Reader, position: RecordPosition) {
@@ -127,11 +128,11 @@ const readableEnds = (admin: Admin, topic: string): Effect.Effect<ReadonlyMap<nu
 
 const pageOf = ({ records, nextOffset }: Page, to: bigint): Page => ({
   records: nextOffset > to ? records.filter(({ offset }) => offset < to) : records,
-  nextOffset: min(nextOffset, to)
+  nextOffset: BigInts.min(nextOffset, to)
 })
 
 const unreadablePage = (batch: UnreadableBatch, to: bigint) => {
-  const nextOffset = min(batch.lastOffset + 1n, to)
+  const nextOffset = BigInts.min(batch.lastOffset + 1n, to)
   const page: Page = { records: [], nextOffset, unreadable: batch }
   return [[page], Option.some(nextOffset)] as const
 }
@@ -176,5 +177,3 @@ const hiddenBehindTransaction = ({ topic, partition, offset }: RecordPosition, m
     detail: `an open transaction of some producer has hidden the records there for ${millis} ms. A producer that was killed leaves one, and Kafka ends it after its transaction timeout: try again then`,
     retryable: true
   })
-
-const min = (a: bigint, b: bigint): bigint => (a < b ? a : b)

@@ -2,7 +2,7 @@
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
 
-import { Effect } from "effect"
+import { Effect, type Layer } from "effect"
 import type {
   BatchOptions,
   FailureOptions,
@@ -31,6 +31,7 @@ import * as GivenOptions from "./givenOptions.ts"
 import { idempotent } from "./idempotent.ts"
 import { idempotentBatch } from "./idempotentBatch.ts"
 import { type PlainSettings, plainSettings } from "./plainSettings.ts"
+import * as RehearsedHandler from "./rehearsedHandler.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
 export interface OpenBatch<out R> {
@@ -72,6 +73,9 @@ export interface BindingDefinition<out R> extends PlainSettings {
   readonly listenerType: "SINGLE" | "BATCH"
   readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   readonly handler: Handler<R>
+  readonly rehearsed: RehearsedHandler.RehearsedHandler<R>
+  /** Provides everything that the handler requires in a rehearsal. Undefined where none is given, and then no rehearsal calls the handler. */
+  readonly dryRun?: Layer.Layer<never, unknown, R> | undefined
   /** For whoever writes or reads records of the topic outside of the handler, such as tests. */
   readonly serdes: { readonly key: Serde.Any; readonly value: Serde.Any }
   /** Decides what a failure in a tier means, before attempts are counted. */
@@ -129,6 +133,7 @@ export const definePerRecord = <K, V, E, R, P, D>(
     serdes: { key, value },
     classify: classificationOf(options),
     idempotency: options.idempotency,
+    rehearsed: RehearsedHandler.make(key, value, bareHandler(options)),
     handler: {
       _tag: "PerRecord",
       invoke: (record, receiver, receivedMillis) => {
@@ -154,17 +159,22 @@ const protection = <P, D>(
   }
 }
 
-/** The handler, behind the store when there is one: what it answers is read first, so that a failed result is not taken for done. */
+/** The handler alone. Its answer is read, so that a failed result is not taken for done. */
+const bareHandler =
+  <K, V, E, R>(options: { readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R> }) =>
+  (delivery: Delivery<K, V>): Effect.Effect<unknown, unknown, R> =>
+    Effect.flatMap(UserFunction.checked("the handler", options.handler(delivery)), Results.toEffect)
+
+/** The handler, behind the store when there is one. */
 const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
-  const { idempotency, groupId, cluster = Defaults.binding.cluster } = options
-  const handler = (delivery: Delivery<K, V>) =>
-    Effect.flatMap(UserFunction.checked("the handler", options.handler(delivery)), Results.toEffect)
+  const { idempotency, topic, groupId, cluster = Defaults.binding.cluster } = options
+  const handler = bareHandler(options)
   if (idempotency === undefined) return handler
   return (delivery) =>
     IdempotencyStore.IdempotencyStore.use((store) =>
-      idempotent({ ...idempotency, groupId, cluster }, store, handler)(delivery)
+      idempotent({ ...idempotency, groupId, topic, cluster }, store, handler)(delivery)
     )
 }
 
@@ -175,6 +185,9 @@ export const defineTransactional = <K, V, E, R, P, D>(
   const { name, options, refused } = GivenOptions.check(givenName, given, "handler")
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
+  const bare = bareHandler(options)
+  const handler = (delivery: Delivery<K, V>, transaction: Producer) =>
+    Effect.provideService(bare(delivery), CurrentTransaction, transaction)
   return {
     ...plainSettings(name, options, "SINGLE"),
     ...protection(options),
@@ -183,14 +196,12 @@ export const defineTransactional = <K, V, E, R, P, D>(
     batchFailureStrategy: "SEEK_TO_FAILED",
     serdes: { key, value },
     classify: classificationOf(options),
+    rehearsed: RehearsedHandler.make(key, value, handler),
     handler: {
       _tag: "Transactional",
       invoke: (transaction, record, receiver, receivedMillis) => {
         const delivery = decode(key, value, record, receiver, receivedMillis)
-        if (delivery instanceof Undecodable) return delivery
-        const call = UserFunction.checked("the handler", options.handler(delivery))
-        const handled = Effect.flatMap(call, Results.toEffect)
-        return Effect.provideService(handled, CurrentTransaction, transaction)
+        return delivery instanceof Undecodable ? delivery : handler(delivery, transaction)
       }
     }
   }
@@ -214,6 +225,10 @@ export const definePerBatch = <K, V, E, R, P, D>(
     serdes: { key, value },
     classify: classificationOf(options),
     idempotency: options.idempotency,
+    // A batch of one, as a handler of batches gets it when it cannot say which record fails.
+    rehearsed: RehearsedHandler.make(key, value, (delivery) =>
+      bareBatchHandler(options, delivery.record.partition)([delivery])
+    ),
     handler: {
       _tag: "PerBatch",
       open: (records, receiver, receivedMillis) => {
@@ -237,6 +252,17 @@ export const definePerBatch = <K, V, E, R, P, D>(
   }
 }
 
+/** The handler of batches alone. */
+const bareBatchHandler =
+  <K, V, E, R>(options: BatchOptions<K, V, E, R>, partition: number) =>
+  (deliveries: ReadonlyArray<Delivery<K, V>>): Effect.Effect<unknown, unknown, R> => {
+    const { topic } = options
+    return Effect.map(
+      UserFunction.checked("the handler", options.handleBatch({ topic, partition, deliveries })),
+      (value) => UserFunction.settled("the handler", value)
+    )
+  }
+
 /** The handler of batches, behind the store when there is one. */
 const onceBatchHandler = <K, V, E, R>(
   options: BatchOptions<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
@@ -244,21 +270,13 @@ const onceBatchHandler = <K, V, E, R>(
   const { idempotency, topic, groupId, cluster = Defaults.binding.cluster } = options
   type Deliveries = ReadonlyArray<Delivery<K, V>>
   type Handled = Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>
-  const handle =
-    (partition: number) =>
-    (deliveries: Deliveries): Handled =>
-      Effect.map(
-        UserFunction.checked("the handler", options.handleBatch({ topic, partition, deliveries })),
-        settledBatch
-      )
+  const handle = (partition: number) => bareBatchHandler(options, partition)
   if (idempotency === undefined) return (partition: number, deliveries: Deliveries) => handle(partition)(deliveries)
   return (partition: number, deliveries: Deliveries): Handled =>
     IdempotencyStore.IdempotencyStore.use((store) =>
-      idempotentBatch({ ...idempotency, groupId, cluster }, store, handle(partition))(deliveries)
+      idempotentBatch({ ...idempotency, groupId, topic, cluster }, store, handle(partition))(deliveries)
     )
 }
-
-const settledBatch = (value: unknown): unknown => UserFunction.settled("the handler", value)
 
 /** The type comes from the serde; without one it is its default in `Binding.make`, `Uint8Array | null`, which is what `Serde.bytes` reads. */
 function serdeOf<A>(serde: Serde.Serde<A> | undefined): Serde.Serde<A>

@@ -32,41 +32,45 @@ const longestPauseMillis = 1_000
 
 const completeAgain = Schedule.upTo(Schedule.exponential("100 millis"), { times: 4 })
 
-/** The keys of a delivery's work. The first version knew it by another key, which is looked up and never claimed (ruling 77). */
+/** The keys of a delivery's work. Former versions knew it by another key, which is looked up and never claimed (ruling 77). */
 export interface Keys {
   readonly key: string
   readonly formerKey: string | undefined
 }
 
-/** `groupId` keeps groups apart that share a store. A cluster's alias is a part of the default key, and of the group before other keys. */
+/**
+ * `groupId` keeps groups apart that share a store. A cluster's alias is a part of the default key, and of the group before other keys. `topic`, the main topic, keeps bindings
+ * of a group apart that have keys of their own: the same key on two topics is other work, and two processes of one group cannot compare their settings.
+ */
 export interface Settings<in K, in V> extends Options<K, V> {
   readonly groupId: string
+  readonly topic: string
   readonly cluster?: string
 }
 
 /** How the keys of a delivery are found. */
 export const keysFor = <K, V>({
   groupId,
+  topic,
   cluster = defaultCluster,
   key,
-  scope: ofBinding
+  scope
 }: Settings<K, V>): ((of: Delivery<K, V>) => Keys) => {
   // The same topic on another cluster holds other records under the same offsets.
   const former = cluster === defaultCluster ? groupId : `${cluster}/${groupId}`
-  // A key may have any characters, so the group in front of it has none that separate: `a` with key `b:c` is not `a:b` with key `c` (ruling 81). The first version's key for
-  // a group with such a character is not looked up: it may be that of another group, whose work is not this one's.
-  const group = cluster === defaultCluster ? escaped(groupId) : `${escaped(cluster)}/${escaped(groupId)}`
-  // Three parts, where a group without a scope has one or two.
-  const scope = ofBinding === undefined ? group : `${escaped(cluster)}/${escaped(groupId)}/${escaped(ofBinding)}`
-  return key === undefined
-    ? (delivery) => ({
-        key: `${escaped(groupId)}:${delivery.idempotencyKey}`,
-        formerKey: `${former}:${delivery.deduplicationKey}`
-      })
-    : (delivery) => ({
-        key: `${scope}:${keyText(UserFunction.plain("the idempotency key", key(delivery), "a text"))}`,
-        formerKey: undefined
-      })
+  if (key === undefined)
+    return (delivery) => ({
+      key: `${escaped(groupId)}:${delivery.idempotencyKey}`,
+      formerKey: `${former}:${delivery.deduplicationKey}`
+    })
+  // A key may have any characters, so what stands in front of it has none that separate: `a` with key `b:c` is not `a:b` with key `c` (ruling 81).
+  const prefix = [cluster, groupId, scope ?? topic].map(escaped).join("/")
+  // The former key of a group with such a character may be that of another group, whose work is not this one's. A scope says whose work it is, which a former key does not.
+  const isCertain = scope === undefined && [cluster, groupId].every((name) => escaped(name) === name)
+  return (delivery) => {
+    const text = keyText(UserFunction.plain("the idempotency key", key(delivery), "a text"))
+    return { key: `${prefix}:${text}`, formerKey: isCertain ? `${former}:${text}` : undefined }
+  }
 }
 
 /** Records whose keys are none would all have the same one, and all but the first would be skipped. Two lone surrogates are the same bytes in a store. */
@@ -119,7 +123,7 @@ export const claimed = Effect.fnUntraced(function* (
   }
 })
 
-/** Claims the key. Where the first version has done the same work under its own key, or is at it, the claim is given up again. */
+/** Claims the key. Where a former version has done the same work under its own key, or is at it, the claim is given up again. */
 export const begin = Effect.fnUntraced(function* (
   store: StoreAnswers.Store,
   key: string,

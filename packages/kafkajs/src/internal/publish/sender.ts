@@ -87,10 +87,10 @@ const takeBatches = (state: SenderState, node: number): ReadonlyArray<TakenBatch
   return taken
 }
 
-/** Repeats a turn for as long as the producer lives. A defect, which would end the loop in silence, is logged, and the next turn follows. */
-const keepTurning = <R>(name: string, turn: Effect.Effect<void, never, R>): Effect.Effect<never, never, R> =>
+/** Repeats a pass of a loop for as long as the producer lives. A defect, which would end the loop in silence, is logged, and the next pass follows. */
+const keepLooping = <R>(name: string, pass: Effect.Effect<void, never, R>): Effect.Effect<never, never, R> =>
   Effect.forever(
-    Effect.catchDefect(turn, (defect) =>
+    Effect.catchDefect(pass, (defect) =>
       Effect.andThen(
         LogLine.error(`The ${name} of a producer failed; it goes on`, Cause.die(defect)),
         Effect.sleep(defectDelay)
@@ -107,7 +107,7 @@ const sendTaken = (node: number, batches: ReadonlyArray<TakenBatch>, state: Send
   )
 
 const sendForever = (state: SenderState, node: number, latch: Latch.Latch): Effect.Effect<never> =>
-  keepTurning(
+  keepLooping(
     "send loop",
     Effect.gen(function* () {
       latch.closeUnsafe()
@@ -124,7 +124,7 @@ const sendForever = (state: SenderState, node: number, latch: Latch.Latch): Effe
 
 /** Looks up leaders while records wait for one. */
 const findLeadersForever = (state: SenderState, latch: Latch.Latch): Effect.Effect<never> =>
-  keepTurning(
+  keepLooping(
     "look for leaders",
     Effect.gen(function* () {
       latch.closeUnsafe()
@@ -150,7 +150,7 @@ const start = (state: SenderState, node: number): Effect.Effect<void> =>
 const expireForever = ({ options, pending, table }: SenderState): Effect.Effect<never> => {
   const timedOut = new BrokerError.RequestTimedOut({ operation: "send", millis: options.deliveryTimeoutMillis })
   const intervalMillis = Math.max(10, Math.min(1_000, options.deliveryTimeoutMillis / 10))
-  return keepTurning(
+  return keepLooping(
     "expiry of records",
     pending.busy.await.pipe(
       Effect.andThen(Effect.sleep(intervalMillis)),
@@ -161,7 +161,7 @@ const expireForever = ({ options, pending, table }: SenderState): Effect.Effect<
 
 /** Looks for new partitions of known topics. */
 const pollPartitionsForever = (state: SenderState): Effect.Effect<never> =>
-  keepTurning(
+  keepLooping(
     "look for new partitions",
     Effect.sleep(state.options.metadataMaxAgeMillis).pipe(
       Effect.andThen(Effect.suspend(() => Effect.ignore(lookUp(state, state.table.known()))))

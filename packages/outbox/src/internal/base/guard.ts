@@ -5,6 +5,7 @@
 import { UserFunction } from "@eventbus/core"
 import { type Cause, type Clock, type Context, Effect } from "effect"
 import { failureOf, failureOfValue } from "./failureText.ts"
+import { logError } from "./log.ts"
 import type { Monitor } from "./monitor.ts"
 
 /** Calls plain user functions, notes their failures, and logs each at once and then at most once a minute. */
@@ -59,6 +60,6 @@ export class Guard {
   #failed(what: string, error: string): void {
     if (!this.monitor.report("function", what, error, this.#clock.currentTimeMillisUnsafe())) return
     const times = this.monitor.count("function", what)
-    Effect.runForkWith(this.#context)(Effect.logError(`outbox: ${what} failed (${times} times so far): ${error}`))
+    Effect.runForkWith(this.#context)(logError(`outbox: ${what} failed (${times} times so far): ${error}`))
   }
 }

@@ -1,4 +1,5 @@
 /** The one check that every table name from outside has to pass (ruling 48). */
+import { Kinds } from "@eventbus/core"
 import { Effect } from "effect"
 import { InvalidIdentifier } from "../../OutboxError.ts"
 
@@ -31,8 +32,10 @@ const reserved: ReadonlySet<string> = new Set(
  * underscores, does not start with a digit, and is no reserved word of SQL.
  */
 export const checkTableName = (name: string): Effect.Effect<string, InvalidIdentifier> => {
-  const parts = String(name).split(".")
-  return parts.length <= 2 && parts.every((part) => identifier.test(part) && !reserved.has(part.toLowerCase()))
+  const [kindProblem] = Kinds.string("table", name)
+  const parts = kindProblem === undefined ? name.split(".") : []
+  const isLegal = parts.length === 1 || parts.length === 2
+  return isLegal && parts.every((part) => identifier.test(part) && !reserved.has(part.toLowerCase()))
     ? Effect.succeed(name)
-    : Effect.fail(new InvalidIdentifier({ what: "table name", name: String(name) }))
+    : Effect.fail(new InvalidIdentifier({ what: "table name", name: kindProblem?.found ?? name }))
 }

@@ -2,19 +2,30 @@
  * The supervisor of long-lived fibers (ruling 86). A fiber that dies is logged, counted, shown in health, and started again: at once when
  * its owner knows and has dealt with the cause, with backoff otherwise.
  */
-import { type Cause, Clock, Effect, Exit, Fiber } from "effect"
+import { UserFunction } from "@eventbus/core"
+import { type Cause, Clock, type Duration, Effect, Exit } from "effect"
 import { failureOf, logText } from "./failureText.ts"
+import { CurrentMonitor, logError, logWarning } from "./log.ts"
 import type { Monitor } from "./monitor.ts"
 
+/** How a supervised fiber is put in order after its death, and how it ends. */
+export interface Supervision {
+  /** Puts in order what the dead fiber left behind. `restart` starts it again at once, `backOff` after a wait. */
+  readonly repair?: (cause: Cause.Cause<unknown>) => Effect.Effect<"restart" | "backOff">
+  /**
+   * How long closing waits for the fiber once it is interrupted. A function of the user's may resist that, and so may the answer of a database: closing goes on
+   * without it then. Default 2 seconds, which is more than one call of a user's function takes to end or to be left behind.
+   */
+  readonly endTimeout?: Duration.Input
+}
+
 /** A supervised fiber, and what happens around it. */
-export interface Supervised {
+export interface Supervised extends Supervision {
   /** The fiber's name in log and health, such as `worker 3`. */
   readonly name: string
   readonly monitor: Monitor
   /** Called for every death, for the metric. Does not throw. */
   readonly onDeath?: () => void
-  /** Puts in order what the dead fiber left behind. `restart` starts it again at once, `backOff` after a wait. */
-  readonly repair?: (cause: Cause.Cause<unknown>) => Effect.Effect<"restart" | "backOff">
 }
 
 /** The waits before a restart: doubling from 100 ms to 30 s. A fiber that lived for a minute begins anew. */
@@ -26,39 +37,31 @@ const settledMillis = 60_000
 export const supervise = (options: Supervised, effect: Effect.Effect<unknown, unknown>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
+    const { name, monitor, onDeath, repair, endTimeout = "2 seconds" } = options
+    const own = <A, E>(part: Effect.Effect<A, E>) =>
+      Effect.exit(UserFunction.runBounded(`outbox: fiber '${name}'`, part, { endTimeout }))
     let waitMillis = firstWaitMillis
     for (;;) {
       const startedMillis = clock.currentTimeMillisUnsafe()
-      const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
-      // When the outbox closes, this fiber is interrupted, and the one below it with it.
-      const exit = yield* Effect.onInterrupt(Fiber.await(fiber), () => Fiber.interrupt(fiber))
+      const exit = yield* own(effect)
       if (Exit.isSuccess(exit)) return
       const diedMillis = clock.currentTimeMillisUnsafe()
-      options.monitor.report("fiber", options.name, failureOf(exit.cause).summary, diedMillis)
-      options.onDeath?.()
-      yield* Effect.logError(`outbox: fiber '${options.name}' died and is started again: ${logText(exit.cause)}`)
-      const repaired = options.repair === undefined ? "backOff" : yield* repairSafely(options.repair, exit.cause)
+      monitor.report("fiber", name, failureOf(exit.cause).summary, diedMillis)
+      onDeath?.()
+      yield* logError(`outbox: fiber '${name}' died and is started again: ${logText(exit.cause)}`)
+      // A repair that itself dies means backing off.
+      const repaired = repair === undefined ? undefined : yield* own(Effect.suspend(() => repair(exit.cause)))
       if (diedMillis - startedMillis >= settledMillis) waitMillis = firstWaitMillis
-      if (repaired === "backOff") {
+      if (repaired === undefined || Exit.isFailure(repaired) || repaired.value === "backOff") {
         yield* Effect.sleep(waitMillis)
         waitMillis = Math.min(longestWaitMillis, waitMillis * 2)
       }
     }
-  })
+  }).pipe(Effect.provideService(CurrentMonitor, options.monitor))
 
-/** A repair that itself dies means backing off. */
-const repairSafely = (
-  repair: NonNullable<Supervised["repair"]>,
-  cause: Cause.Cause<unknown>
-): Effect.Effect<"restart" | "backOff"> =>
-  Effect.flatMap(
-    Effect.forkChild(
-      Effect.suspend(() => repair(cause)),
-      { startImmediately: true }
-    ),
-    (fiber) =>
-      Effect.map(
-        Effect.onInterrupt(Fiber.await(fiber), () => Fiber.interrupt(fiber)),
-        (exit) => (Exit.isSuccess(exit) ? exit.value : "backOff")
-      )
+/** Releases something, for at most five seconds: a database that does not answer keeps nothing open. A failure is logged; what is not released expires by itself. */
+export const releaseBounded = (what: string, call: () => Effect.Effect<unknown, unknown>): Effect.Effect<void> =>
+  UserFunction.runBounded(`outbox: ${what}`, UserFunction.callEffect(what, call), { timeout: "5 seconds" }).pipe(
+    Effect.catchCause((cause) => logWarning(`outbox: ${what} failed: ${failureOf(cause).summary}`)),
+    Effect.asVoid
   )

@@ -7,6 +7,7 @@ import { Effect, Schedule } from "effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { ConditionVariable } from "../base/conditionVariable.ts"
 import { failureOfValue, logText } from "../base/failureText.ts"
+import { logError, logWarning } from "../base/log.ts"
 
 /** The most events of one statement. */
 const batchSize = 1000
@@ -19,17 +20,17 @@ const retryBackoff = Schedule.min([Schedule.exponential("50 millis"), Schedule.s
   Schedule.upTo({ times: 10 })
 )
 
-/** Repeats the mark of one event while the database refuses it. The first refusal is logged. */
+/** Repeats the mark of one event while the database refuses it. The first refusal is logged. A store of the user's may throw: that is a defect. */
 export const retriedMark = <A>(
   eventId: string,
-  mark: Effect.Effect<A, OutboxStoreError>
+  mark: () => Effect.Effect<A, OutboxStoreError>
 ): Effect.Effect<A, OutboxStoreError> =>
   Effect.suspend(() => {
     let refusals = 0
-    return mark.pipe(
+    return UserFunction.callEffect("the mark of an event", mark).pipe(
       Effect.tapError((error) =>
         refusals++ === 0
-          ? Effect.logWarning(`outbox: marking ${eventId} failed; trying again: ${failureOfValue(error).summary}`)
+          ? logWarning(`outbox: marking ${eventId} failed; trying again: ${failureOfValue(error).summary}`)
           : Effect.void
       ),
       Effect.retry(retryBackoff)
@@ -74,11 +75,11 @@ export const makeBatchMarker = <A>(options: BatchMarkerOptions<A>): BatchMarker<
     inStatements += batch.length
     return UserFunction.callEffect(`mark ${options.what}`, () => options.mark(batch)).pipe(
       Effect.tapError((error) =>
-        Effect.logError(`outbox: marking ${options.what} events failed; trying again: ${failureOfValue(error).summary}`)
+        logError(`outbox: marking ${options.what} events failed; trying again: ${failureOfValue(error).summary}`)
       ),
       Effect.retry(retryBackoff),
       Effect.catchCause((cause) =>
-        Effect.logError(
+        logError(
           `outbox: gave up marking ${batch.length} ${options.what} events; they will be delivered again: ${logText(cause)}`
         )
       ),

@@ -5,12 +5,12 @@ import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { ListenerRegistry } from "../../ListenerRegistry.ts"
 import { UnroutableEvent } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
-import { inInterceptors } from "./interceptors.ts"
+import { type Call, inInterceptors } from "./interceptors.ts"
 
 interface CallOptions {
   readonly registry: ListenerRegistry["Service"]
   readonly interceptors: ReadonlyArray<EventInterceptor>
-  /** A listener that runs longer is interrupted and has failed. Undefined: no limit. */
+  /** The longest time of the listener, and of each hook of an interceptor. Undefined: no limit. */
   readonly listenerTimeout: Duration.Input | undefined
 }
 
@@ -18,18 +18,23 @@ interface CallOptions {
 export type CallListener = (event: EventEnvelope) => Effect.Effect<unknown, unknown>
 
 export const makeCallListener = (options: CallOptions): CallListener => {
-  const within = inInterceptors(options.interceptors)
-  const limited = (effect: Effect.Effect<unknown, unknown>) =>
-    options.listenerTimeout === undefined ? effect : Effect.timeout(effect, options.listenerTimeout)
+  const call = callWithin(options.listenerTimeout)
+  const within = inInterceptors(options.interceptors, call)
   const listen = (event: EventEnvelope) =>
     Effect.suspend(() => {
       const listener = options.registry.listenerFor(event.aggregateType, event.eventType)
       return listener === undefined
         ? Effect.fail(new UnroutableEvent({ aggregateType: event.aggregateType, eventType: event.eventType }))
-        : limited(UserFunction.callEffect(`listener ${listenerKeyOf(event)}`, () => listener(event)))
+        : call(`listener ${listenerKeyOf(event)}`, () => listener(event))
     })
   return (event) => underWriterSpan(event, within(event, listen(event)))
 }
+
+/** Without a limit the call runs in the worker's own fiber, which costs least. */
+const callWithin = (timeout: Duration.Input | undefined): Call =>
+  timeout === undefined
+    ? UserFunction.callEffect
+    : (what, call) => UserFunction.runBounded(what, UserFunction.callEffect(what, call), { timeout })
 
 /** The key of an event's listener in log and health: `aggregateType:eventType`. */
 export const listenerKeyOf = (event: EventEnvelope): string => `${event.aggregateType}:${event.eventType}`

@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import * as MetricsExporter from "../../MetricsExporter.ts"
 import { Guard } from "../base/guard.ts"
 import { monitorOf } from "../base/monitor.ts"
-import { type Supervised, supervise } from "../base/supervisor.ts"
+import { type Supervision, supervise } from "../base/supervisor.ts"
 import { type GuardedExporter, guardedExporter } from "./guardedExporter.ts"
 
 export interface DeliveryTools {
@@ -14,7 +14,7 @@ export interface DeliveryTools {
   readonly supervise: (
     name: string,
     effect: Effect.Effect<unknown, unknown>,
-    repair?: Supervised["repair"]
+    supervision?: Supervision
   ) => Effect.Effect<void>
 }
 
@@ -29,10 +29,7 @@ export const makeDeliveryTools = (store: { readonly names: object }): Effect.Eff
       clock,
       guard,
       metrics,
-      supervise: (name, effect, repair) =>
-        supervise(
-          { name, monitor, onDeath: metrics.incrementFiberDeath, ...(repair === undefined ? {} : { repair }) },
-          effect
-        )
+      supervise: (name, effect, supervision) =>
+        supervise({ ...supervision, name, monitor, onDeath: metrics.incrementFiberDeath }, effect)
     }
   })

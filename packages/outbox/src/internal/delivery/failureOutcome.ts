@@ -4,6 +4,7 @@ import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { failureOf, logText, textProperty } from "../base/failureText.ts"
 import type { Guard } from "../base/guard.ts"
+import { logError, logWarning } from "../base/log.ts"
 import { listenerKeyOf } from "./callListener.ts"
 
 /** `Postpone`: no attempt is counted; with `holds: "listener"` the other events of the listener wait as well. */
@@ -77,17 +78,15 @@ export const reportFailure = (
   const subject = `outbox: listener ${key}, event ${event.eventId}`
   switch (outcome._tag) {
     case "Dead":
-      return Effect.logError(`${subject} is DEAD after ${attempts + 1} deliveries: ${logText(cause)}`)
+      return logError(`${subject} is DEAD after ${attempts + 1} deliveries: ${logText(cause)}`)
     case "Postpone":
-      return isDue
-        ? Effect.logWarning(`${subject} waits, its destination ${name} is down: ${outcome.error}`)
-        : Effect.void
+      return isDue ? logWarning(`${subject} waits, its destination ${name} is down: ${outcome.error}`) : Effect.void
     case "Retry": {
       const delivery = `delivery ${attempts + 1} of ${maxAttempts} failed`
       const next = `the next one is in ${Math.round(outcome.delayMillis)} ms`
       const times = guard.monitor.count("listener", key)
       return isDue
-        ? Effect.logWarning(`${subject}: ${delivery}, ${next} (${times} failures in a row): ${logText(cause)}`)
+        ? logWarning(`${subject}: ${delivery}, ${next} (${times} failures in a row): ${logText(cause)}`)
         : Effect.void
     }
   }

@@ -1,28 +1,31 @@
 /** Runs a delivery inside the interceptors (outbox seed §9). */
-import { UserFunction } from "@eventbus/core"
 import { type Cause, Effect } from "effect"
 import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { logText } from "../base/failureText.ts"
+import { logError } from "../base/log.ts"
+
+/** Calls one function of the user's around a delivery, within the limit of the delivery. `what` names it. */
+export type Call = (what: string, call: () => Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
 
 /**
  * `beforeDispatch` runs in registration order, and its failure fails the delivery. `afterDispatch` runs in reverse order, and its
  * failure is only logged.
  */
 export const inInterceptors =
-  (interceptors: ReadonlyArray<EventInterceptor>) =>
+  (interceptors: ReadonlyArray<EventInterceptor>, call: Call) =>
   (event: EventEnvelope, delivery: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> => {
     if (interceptors.length === 0) return delivery
-    const before = Effect.forEach(interceptors, beforeEach(event), { discard: true })
+    const before = Effect.forEach(interceptors, beforeEach(event, call), { discard: true })
     const after = (error: Cause.Cause<unknown> | undefined) =>
       Effect.forEach(
         interceptors.toReversed(),
         (i) =>
           i.afterDispatch === undefined
             ? Effect.void
-            : UserFunction.callEffect("afterDispatch", () => i.afterDispatch!(event, error)).pipe(
+            : call("afterDispatch", () => i.afterDispatch!(event, error)).pipe(
                 Effect.catchCause((cause) =>
-                  Effect.logError(`outbox: afterDispatch failed; the delivery is not affected: ${logText(cause)}`)
+                  logError(`outbox: afterDispatch failed; the delivery is not affected: ${logText(cause)}`)
                 )
               ),
         { discard: true }
@@ -36,6 +39,6 @@ export const inInterceptors =
   }
 
 const beforeEach =
-  (event: EventEnvelope) =>
-  ({ beforeDispatch }: EventInterceptor): Effect.Effect<void, unknown> =>
-    beforeDispatch === undefined ? Effect.void : UserFunction.callEffect("beforeDispatch", () => beforeDispatch(event))
+  (event: EventEnvelope, call: Call) =>
+  ({ beforeDispatch }: EventInterceptor): Effect.Effect<unknown, unknown> =>
+    beforeDispatch === undefined ? Effect.void : call("beforeDispatch", () => beforeDispatch(event))

@@ -6,6 +6,7 @@ import { Effect, type Scope } from "effect"
 import type { TableFigures } from "../../MetricsExporter.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { logText } from "../base/failureText.ts"
+import { logDebug } from "../base/log.ts"
 import type { Figures, StoreShape } from "../store/contract.ts"
 import type { DeliveryTools } from "./deliveryTools.ts"
 
@@ -32,7 +33,7 @@ export const watchTable = (store: StoreShape, tools: DeliveryTools): Effect.Effe
   /** Events may have come that nobody can count now. So a figure without events ends, and the others stay and grow older. */
   const missed = (detail: string) =>
     Effect.andThen(
-      Effect.logDebug(`outbox: the table cannot be measured: ${detail}`),
+      logDebug(`outbox: the table cannot be measured: ${detail}`),
       Effect.sync(() => {
         if (seen !== undefined && seen.pending > 0) return
         end?.()

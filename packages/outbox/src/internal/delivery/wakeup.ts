@@ -12,6 +12,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { OutboxStore } from "../../OutboxStore.ts"
 import type { WriterHook } from "../../WriterHook.ts"
 import { failureOfValue } from "../base/failureText.ts"
+import { logWarning } from "../base/log.ts"
 import { makeSignal } from "../base/signal.ts"
 import { makeDeliveryTools } from "./deliveryTools.ts"
 
@@ -73,7 +74,7 @@ export const listenForWakeups = (
     const store = yield* OutboxStore
     if (client === undefined) return
     const tools = yield* makeDeliveryTools(store)
-    if ((client.config?.maxConnections ?? 2) < 2) return yield* Effect.logWarning(withoutListening)
+    if ((client.config?.maxConnections ?? 2) < 2) return yield* logWarning(withoutListening)
     const probe = Effect.timeoutOrElse(sql.unsafe("SELECT 1"), {
       duration: probeTimeout,
       orElse: () => Effect.fail(new NoConnectionToSpare())
@@ -96,10 +97,10 @@ export const listenForWakeups = (
     })
     const listener = Effect.scoped(session).pipe(
       Effect.catchTag("NoConnectionToSpare", () =>
-        Effect.andThen(Effect.logWarning(withoutListening), Effect.sleep(noRoomGap))
+        Effect.andThen(logWarning(withoutListening), Effect.sleep(noRoomGap))
       ),
       Effect.tapError((error) =>
-        Effect.logWarning(
+        logWarning(
           `outbox: the connection that listens for wake-ups broke; trying again: ${failureOfValue(error).summary}`
         )
       ),

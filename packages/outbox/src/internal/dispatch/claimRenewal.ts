@@ -1,6 +1,8 @@
 /** The claims of the events in flight: renewed while they are handled, released when the dispatcher closes. */
 import { Effect } from "effect"
 import { logText } from "../base/failureText.ts"
+import { logError, logWarning } from "../base/log.ts"
+import { releaseBounded } from "../base/supervisor.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import type { StoreShape } from "../store/contract.ts"
 import type { ClaimLocking, InFlightEvent, InFlightEvents } from "./inFlightEvents.ts"
@@ -29,7 +31,7 @@ export const renewClaims = (
       })
     }
     return Effect.forEach(chunks, renew, { discard: true })
-  }).pipe(Effect.catchCause((cause) => Effect.logError(`outbox: renewing claims failed: ${logText(cause)}`)))
+  }).pipe(Effect.catchCause((cause) => logError(`outbox: renewing claims failed: ${logText(cause)}`)))
 
 /** Releases the claims of unfinished events at the very end. They stay pending, and another process may take them at once. */
 export const releaseUnfinished = (
@@ -40,6 +42,7 @@ export const releaseUnfinished = (
   Effect.suspend(() => {
     const left = inFlight.unfinished.map((event) => event.envelope.eventId)
     if (left.length === 0) return Effect.void
-    const log = Effect.logWarning(`outbox: closed with ${left.length} events unfinished; they stay pending`)
-    return claim === undefined ? log : Effect.andThen(log, Effect.ignore(store.releaseClaims(claim.owner, left)))
+    const log = logWarning(`outbox: closed with ${left.length} events unfinished; they stay pending`)
+    const release = (owner: string) => releaseBounded("release of claims", () => store.releaseClaims(owner, left))
+    return claim === undefined ? log : Effect.andThen(log, release(claim.owner))
   })

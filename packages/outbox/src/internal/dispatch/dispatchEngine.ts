@@ -5,6 +5,7 @@ import type { InFlightTracker } from "../../InFlightTracker.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { logText } from "../base/failureText.ts"
+import { logError } from "../base/log.ts"
 import { type BatchMarker, makeBatchMarker, retriedMark } from "../delivery/batchMarker.ts"
 import type { CallListener } from "../delivery/callListener.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
@@ -190,7 +191,18 @@ export class DispatchEngine {
       { discard: true }
     ).pipe(Effect.andThen(Effect.sync(() => tools.guard.run("onRetryScheduled", this.#settings.onRetryScheduled))))
   }
+
+  /** Decides and marks what becomes of a failed event. When that dies, the worker lives on: the event leaves memory, and its row comes again. */
   #failed(event: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    return Effect.catchCause(this.#decided(event, cause), (defect) => {
+      this.#finish(event)
+      return logError(
+        `outbox: ${event.envelope.eventId} failed, could not be marked, and comes again: ${logText(defect)}`
+      )
+    })
+  }
+
+  #decided(event: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
     const { store, tools } = this.#parts
     const { clock, guard, metrics } = tools
     return Effect.flatMap(Random.next, (random) => {
@@ -205,14 +217,13 @@ export class DispatchEngine {
           return Effect.andThen(reported, this.#postpone({ event, delayMillis, error: outcome.error }))
         case "Dead":
           return reported.pipe(
-            Effect.andThen(this.#mark(event, store.markDead(envelope.eventId, outcome.error, this.#fence))),
+            Effect.andThen(this.#mark(event, () => store.markDead(envelope.eventId, outcome.error, this.#fence))),
             Effect.flatMap((changed) => (changed > 0 ? Effect.sync(metrics.incrementDispatchDead) : Effect.void))
           )
         case "Retry": {
           return reported.pipe(
             Effect.andThen(
-              this.#mark(
-                event,
+              this.#mark(event, () =>
                 store.markRetry(envelope.eventId, outcome.delayMillis, outcome.error, this.#fence, attempts)
               )
             ),
@@ -229,11 +240,11 @@ export class DispatchEngine {
   }
 
   /** Returns rows changed; 0 when the database refused the mark. */
-  #mark(event: InFlightEvent, mark: ReturnType<StoreShape["markDead"]>): Effect.Effect<number> {
+  #mark(event: InFlightEvent, mark: () => ReturnType<StoreShape["markDead"]>): Effect.Effect<number> {
     event.isBeingMarked = true
     return retriedMark(event.envelope.eventId, mark).pipe(
       Effect.catchCause((cause) =>
-        Effect.as(Effect.logError(`outbox: marking ${event.envelope.eventId} failed: ${logText(cause)}`), 0)
+        Effect.as(logError(`outbox: marking ${event.envelope.eventId} failed: ${logText(cause)}`), 0)
       ),
       Effect.tap(() => Effect.sync(() => this.#finish(event)))
     )

@@ -3,6 +3,7 @@ import { UserFunction } from "@eventbus/core"
 import { type Duration, Effect } from "effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
+import { logFatal } from "../base/log.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { type Fence, openFence, type PollCursor, type StoreShape } from "../store/contract.ts"
 import { type OutboxEvent, type PolledEvent, separateUndecodable, type UndecodableEvent } from "../store/rows.ts"
@@ -54,7 +55,7 @@ export const makePollCycle = (options: CycleOptions): Effect.Effect<CycleResult,
 
   const markUndecodable = ({ eventId, envelope }: UndecodableEvent) => {
     const detail = envelope.message
-    return Effect.logFatal(`outbox: ${eventId} cannot be decoded and is DEAD: ${detail}`).pipe(
+    return logFatal(`outbox: ${eventId} cannot be decoded and is DEAD: ${detail}`).pipe(
       Effect.andThen(store.markDead(eventId, detail, fence)),
       Effect.tap((changed) => (changed > 0 ? Effect.sync(metrics.incrementDispatchDead) : Effect.void))
     )

@@ -7,6 +7,7 @@ import { type Cause, Effect, Random } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import { aggregateKey } from "../base/bucketOf.ts"
 import { logText } from "../base/failureText.ts"
+import { logError } from "../base/log.ts"
 import { type BatchMarker, makeBatchMarker, retriedMark } from "../delivery/batchMarker.ts"
 import type { CallListener } from "../delivery/callListener.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
@@ -232,8 +233,16 @@ export class OrderedDelivery {
     })
   }
 
-  /** Decides and marks what becomes of a failed event. */
+  /** Decides and marks what becomes of a failed event. When that dies, the worker lives on: the aggregate waits, and the event is read again. */
   #failed(lane: Lane<InFlightEvent>, item: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    return Effect.catchCause(this.#decided(lane, item, cause), (defect) => {
+      this.#holdBack(lane, item, recheckMillis)
+      this.#finish(item)
+      return logError(`outbox: ${item.event.eventId} failed, could not be marked, and comes again: ${logText(defect)}`)
+    })
+  }
+
+  #decided(lane: Lane<InFlightEvent>, item: InFlightEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
     const { clock, guard, metrics } = this.#parts.tools
     return Effect.gen({ self: this }, function* () {
       const { envelope, attempts } = item.event
@@ -262,14 +271,15 @@ export class OrderedDelivery {
   ): Effect.Effect<number | undefined> {
     const { store } = this.#parts
     const { eventId, attempts } = item.event
-    const mark = this.#marks.change(item, (fence) =>
-      outcome._tag === "Dead"
-        ? store.markDead(eventId, outcome.error, fence)
-        : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence, attempts)
-    )
+    const mark = () =>
+      this.#marks.change(item, (fence) =>
+        outcome._tag === "Dead"
+          ? store.markDead(eventId, outcome.error, fence)
+          : store.markRetry(eventId, outcome.delayMillis, outcome.error, fence, attempts)
+      )
     return retriedMark(eventId, mark).pipe(
       Effect.catchCause((cause) =>
-        Effect.as(Effect.logError(`outbox: marking ${eventId} failed: ${logText(cause)}`), undefined)
+        Effect.as(logError(`outbox: marking ${eventId} failed: ${logText(cause)}`), undefined)
       )
     )
   }

@@ -2,6 +2,7 @@
 import { Duration, Effect } from "effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { logText } from "../base/failureText.ts"
+import { logError, logFatal } from "../base/log.ts"
 import { makeSignal } from "../base/signal.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import type { StoreShape } from "../store/contract.ts"
@@ -67,7 +68,7 @@ export class OrderedReading {
       this.#parts.delivery.whileReading(this.#read).pipe(
         Effect.flatMap((next) => this.#wait(next)),
         Effect.catchCause((cause) =>
-          Effect.andThen(Effect.logError(`outbox: reading buckets failed: ${logText(cause)}`), Effect.sleep("1 second"))
+          Effect.andThen(logError(`outbox: reading buckets failed: ${logText(cause)}`), Effect.sleep("1 second"))
         )
       )
     )
@@ -180,7 +181,7 @@ export class OrderedReading {
 
   #markUndecodable(row: UndecodableEvent) {
     return Effect.andThen(
-      Effect.logFatal(`outbox: ${row.eventId} cannot be decoded and is DEAD: ${row.envelope.message}`),
+      logFatal(`outbox: ${row.eventId} cannot be decoded and is DEAD: ${row.envelope.message}`),
       this.#parts.store.markDead(row.eventId, row.envelope.message)
     ).pipe(
       Effect.tap((changed) =>

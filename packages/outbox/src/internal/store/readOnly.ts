@@ -5,6 +5,7 @@
 import { Clock, Context, Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { failureOfValue } from "../base/failureText.ts"
+import { logWarning } from "../base/log.ts"
 import { monitorOf } from "../base/monitor.ts"
 import { isReadOnlyRefusal } from "../base/readOnlyRefusal.ts"
 import { dialectOf } from "./dialect.ts"
@@ -69,7 +70,7 @@ export const noteRefusal = (sql: SqlClient.SqlClient, error: unknown): Effect.Ef
     const { summary } = failureOfValue(error)
     const due = monitors.filter((monitor) => monitor.report("database", problemName, summary, nowMillis))
     if (due.length > 0) {
-      yield* Effect.logWarning(
+      yield* logWarning(
         `outbox: a connection takes no writes, as after a failover; it is given up and made anew: ${summary}`
       )
     }

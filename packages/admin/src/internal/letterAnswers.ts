@@ -1,0 +1,202 @@
+/**
+ * Turns what the connector says of dead letters into answers that JSON can hold. Without `payload`, nothing in them quotes a record.
+ */
+import type { DeadLetterGroup, DeadLetterList, DeadLetterRecord, Rehearsal, Serde } from "@eventbus/core"
+import { DeadLetterSelection, Route } from "@eventbus/core"
+import { Cause, Exit, Predicate, Result, type Schema } from "effect"
+import type * as Answers from "../DeadLetterAnswers.ts"
+import { isDate, isoOf } from "./answersOf.ts"
+import type { Kept } from "./rehearsals.ts"
+
+/** Most bytes of a key, a value or a header that an answer has. */
+const shownBytes = 65_536
+
+const timeOf = <K extends string>(name: K, millis: number): { readonly [N in K]?: string } =>
+  (isDate(millis) ? { [name]: isoOf(millis) } : {}) as { readonly [N in K]?: string }
+
+const given = <K extends string, A>(name: K, value: A | undefined): { readonly [N in K]?: A } =>
+  (value === undefined ? {} : { [name]: value }) as { readonly [N in K]?: A }
+
+export const groupsOf = (
+  { groups, other, foreign, unreadable, readMillis }: DeadLetterGroup.GroupReport,
+  payload: boolean
+): Answers.Groups => ({
+  groups: groups.map((group) => groupOf(group, payload)),
+  ...{ other, foreign, unreadable, read: isoOf(readMillis) }
+})
+
+const groupOf = (group: DeadLetterGroup.DeadLetterGroup, payload: boolean): Answers.Group => {
+  const { fingerprint, exceptionClass, frame, message, originalTopic, count, states, discarded, cameBack } = group
+  const { waiting, exhausted, failed, "dealt-with": dealtWith } = states
+  return {
+    ...{ fingerprint, exceptionClass, originalTopic, count, discarded, cameBack },
+    ...given("frame", frame),
+    ...given("message", payload ? message : undefined),
+    states: { waiting, exhausted, failed, dealtWith },
+    ...timeOf("first", group.firstMillis),
+    ...timeOf("last", group.lastMillis),
+    trend: group.trend,
+    samples: group.samples.map(DeadLetterSelection.formatPosition)
+  }
+}
+
+export const pageOf = ({ letters, next }: DeadLetterList.SummaryPage, payload: boolean): Answers.Page => ({
+  letters: letters.map((letter) => summaryOf(letter, payload)),
+  ...given("next", next)
+})
+
+const summaryOf = (letter: DeadLetterList.Summary, payload: boolean): Answers.Summary => {
+  const { state, fingerprint, exceptionClass, originalTopic, originalPartition, totalAttempts, replayCount } = letter
+  return {
+    position: DeadLetterSelection.formatPosition(letter),
+    ...{ state, fingerprint, exceptionClass, originalTopic, originalPartition, totalAttempts, replayCount },
+    originalOffset: String(letter.originalOffset),
+    ...timeOf("deadLettered", letter.deadLetteredMillis),
+    ...given("reason", letter.reason),
+    ...given("owner", letter.owner),
+    ...given("valueBytes", letter.valueBytes),
+    ...given("unreadable", letter.unreadable?.detail),
+    ...(payload
+      ? {
+          exceptionMessage: letter.exceptionMessage,
+          ...given("detail", letter.detail),
+          ...given("key", letter.key)
+        }
+      : {})
+  }
+}
+
+export const letterOf = (
+  { letter, state, unreadable, key, value }: DeadLetterList.DecodedDeadLetter,
+  payload: boolean
+): Answers.Letter => {
+  const { record, lastExceptionClass, lastExceptionMessage, dltReason, dltDetail } = letter
+  const summary = summaryOf(
+    {
+      ...{ partition: record.partition, offset: record.offset, state, fingerprint: letter.fingerprint },
+      ...{ exceptionClass: lastExceptionClass, exceptionMessage: lastExceptionMessage },
+      ...{ reason: dltReason, detail: dltDetail, deadLetteredMillis: letter.dltTimestamp },
+      ...{ originalTopic: letter.originalTopic, originalPartition: letter.originalPartition },
+      ...{ originalOffset: letter.originalOffset, totalAttempts: letter.totalAttempts },
+      ...{ replayCount: letter.replayCount, owner: letter.owner, valueBytes: letter.value?.length },
+      key: letter.key === null ? undefined : new TextDecoder().decode(letter.key.subarray(0, 1_024)),
+      ...given("unreadable", unreadable)
+    },
+    payload
+  )
+  const tiers = letter.tierHistory.map(({ tier, exceptionClass, attempts }) => ({ tier, exceptionClass, attempts }))
+  if (key === undefined || value === undefined) return { ...summary, tiers }
+  return {
+    ...{ ...summary, tiers, decodable: Result.isSuccess(key) && Result.isSuccess(value) },
+    ...given("payload", payload ? payloadOf(letter, key, value) : undefined)
+  }
+}
+
+type Decoded = Result.Result<unknown, Serde.DecodeFailure>
+
+const payloadOf = (letter: DeadLetterRecord.DeadLetterRecord, key: Decoded, value: Decoded): Answers.Payload => ({
+  key: contentOf(letter.key, key),
+  value: contentOf(letter.value, value),
+  headers: letter.headers.map(({ key: name, value: bytes }) => {
+    const { text, base64 } = bytesOf(bytes)
+    return { name, ...given("value", text ?? base64) }
+  }),
+  causes: letter.cause.map(({ className, message }) => ({ exceptionClass: className, message }))
+})
+
+const contentOf = (bytes: Uint8Array | null, decoded: Decoded): Answers.Content => ({
+  ...given("bytes", bytes?.length),
+  ...bytesOf(bytes),
+  ...(Result.isSuccess(decoded)
+    ? given("decoded", jsonOf(decoded.success))
+    : { problem: `${decoded.failure.serde}: ${decoded.failure.detail}` })
+})
+
+const bytesOf = (bytes: Uint8Array | null): { readonly text?: string; readonly base64?: string } => {
+  if (bytes === null) return {}
+  const shown = bytes.subarray(0, shownBytes)
+  try {
+    return { text: new TextDecoder("utf-8", { fatal: true }).decode(shown, { stream: shown.length < bytes.length }) }
+  } catch {
+    return { base64: Buffer.from(shown).toString("base64") }
+  }
+}
+
+/** Undefined for a value that JSON cannot hold, or that is bytes: those are shown beside it. */
+const jsonOf = (value: unknown): Schema.Json | undefined => {
+  if (value instanceof Uint8Array) return undefined
+  try {
+    const text = JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? String(each) : each))
+    return text === undefined || text.length > shownBytes ? undefined : (JSON.parse(text) as Schema.Json)
+  } catch {
+    return undefined
+  }
+}
+
+export const rehearsalOf = ({ id, startedMillis, end }: Kept, payload: boolean): Answers.Rehearsal => {
+  const begun = { id, started: isoOf(startedMillis) }
+  if (end === undefined) return { ...begun, status: "running" }
+  if (Exit.isSuccess(end.exit)) return { ...begun, status: "done", report: reportOf(end.exit.value, payload) }
+  const error = Cause.squash(end.exit.cause)
+  return {
+    ...begun,
+    status: "failed",
+    error: Predicate.hasProperty(error, "_tag") ? String(error._tag) : "InternalError"
+  }
+}
+
+const reportOf = (report: Rehearsal.Report, payload: boolean): Answers.RehearsalReport => {
+  const { mode, complete, published, tookMillis } = report
+  return {
+    ...{ mode, complete, published, tookMillis },
+    ...countsOf(report),
+    groups: report.groups.map((group) => ({
+      ...{ fingerprint: group.fingerprint, exceptionClass: group.exceptionClass },
+      ...countsOf(group),
+      failures: group.failures.map(({ exceptionClass, message, route, count }) => ({
+        ...{ exceptionClass, count, route: routeText(route, payload) },
+        ...given("message", payload ? message : undefined)
+      }))
+    })),
+    letters: report.letters.map((letter) => ({
+      position: DeadLetterSelection.formatPosition(letter),
+      fingerprint: letter.fingerprint,
+      ...verdictOf(letter.verdict, payload)
+    }))
+  }
+}
+
+/** The reason of a dead letter may quote the record. */
+const routeText = (route: Route.Route, payload: boolean): string =>
+  Route.describe(!payload && route._tag === "DeadLetter" ? Route.deadLetter() : route)
+
+const countsOf = (counts: Rehearsal.Counts): Rehearsal.Counts => {
+  const { selected, passes, decodes, undecodable, fails, timedOut, skipped, exhausted } = counts
+  return { selected, passes, decodes, undecodable, fails, timedOut, skipped, exhausted }
+}
+
+const verdictOf = (
+  verdict: Rehearsal.Verdict,
+  payload: boolean
+): Omit<Answers.LetterVerdict, "position" | "fingerprint"> => {
+  const { _tag } = verdict
+  switch (_tag) {
+    case "Fails": {
+      const { exceptionClass, message, route } = verdict
+      const shown = { verdict: _tag, exceptionClass, route: routeText(route, payload) }
+      return payload ? { ...shown, message } : shown
+    }
+    case "Undecodable": {
+      const halves = (["key", "value"] as const).flatMap((half) => {
+        const failure = verdict[half]
+        return failure === undefined ? [] : [{ path: `${half}${failure.path}`, detail: failure.detail }]
+      })
+      const shown = { verdict: _tag, undecodable: halves.map(({ path }) => path) }
+      return payload ? { ...shown, message: halves.map(({ detail }) => detail).join("; ") } : shown
+    }
+    case "Skipped":
+      return { verdict: _tag, because: verdict.because }
+    default:
+      return { verdict: _tag }
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * The handlers of the routes about dead letters, one by one and in groups. Each asks whether its caller may see payloads.
+ */
+import { DeadLetterGroup, DeadLetterSelection } from "@eventbus/core"
+import { Effect, Result } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { AdminApi } from "../AdminApi.ts"
+import { InvalidRequest } from "../AdminError.ts"
+import { EventBusAdmin } from "../EventBusAdmin.ts"
+import { PayloadAccess } from "./middlewares.ts"
+import { allowed } from "./parameters.ts"
+import { jsonText, onCluster } from "./requests.ts"
+import * as SelectionBody from "./selectionBody.ts"
+
+/** Whether the caller may see payloads. */
+const view = Effect.map(Effect.flatten(PayloadAccess), (payload) => ({ payload }))
+
+export const layer = (api: AdminApi) =>
+  HttpApiBuilder.group(
+    api,
+    "letters",
+    Effect.fnUntraced(function* (handlers) {
+      const admin = yield* EventBusAdmin
+      return handlers
+        .handleRaw("rehearse", ({ params, request }) =>
+          Effect.gen(function* () {
+            const body = SelectionBody.readBody(parsed(yield* jsonText(request)))
+            if (Result.isFailure(body)) return yield* new InvalidRequest({ issues: body.failure })
+            return yield* admin.rehearse(params.name, body.success)
+          })
+        )
+        .handleAll({
+          groups: ({ params, query: { state } }) =>
+            Effect.gen(function* () {
+              const states = state?.filter(isGroupState)
+              if (state !== undefined && states?.length !== state.length) return yield* wrongState(state)
+              const options = states === undefined ? {} : { states }
+              return yield* onCluster(admin.groups(params.name, { ...options, ...(yield* view) }))
+            }),
+          records: ({ params, query: { group, state, ...rest } }) =>
+            Effect.gen(function* () {
+              const query = {
+                ...rest,
+                ...(group === undefined ? {} : { fingerprint: group }),
+                ...(state === undefined ? {} : { states: state })
+              }
+              return yield* onCluster(admin.letters(params.name, { ...query, ...(yield* view) }))
+            }),
+          record: ({ params }) =>
+            Effect.gen(function* () {
+              const position = DeadLetterSelection.parsePosition(params.position)
+              if (position === undefined) return yield* wrongPosition(params.position)
+              return yield* onCluster(admin.letter(params.name, position, yield* view))
+            }),
+          rehearsal: ({ params }) => Effect.flatMap(view, (options) => admin.rehearsal(params.name, params.id, options))
+        })
+    })
+  )
+
+const isGroupState = (state: string): state is DeadLetterGroup.GroupState =>
+  DeadLetterGroup.states.some((each) => each === state)
+
+const wrongState = (state: ReadonlyArray<string>) =>
+  Effect.fail(
+    new InvalidRequest({
+      issues: [
+        { path: "state", found: state.join(","), allowed: `one or more of ${DeadLetterGroup.states.join(", ")}` }
+      ]
+    })
+  )
+
+const wrongPosition = (found: string) =>
+  Effect.fail(new InvalidRequest({ issues: [{ path: "position", found, allowed: allowed.position }] }))
+
+/** Undefined for a text that is not JSON: as a whole it may hold a secret, so nobody quotes it. */
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * The parts that handlers of routes share: the body of a request, and the failures of the cluster as one kind of answer.
+ */
+import type { BrokerError, EventBusError, Replay } from "@eventbus/core"
+import { ByteSize, Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { ClusterFailed, type DeadLetterNotFound, UnreadableBody } from "../AdminError.ts"
+
+const maxBytes = 1024 * 1024
+
+/** The body of a request as text. */
+export const jsonText = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<string, UnreadableBody> => {
+  const type = request.headers["content-type"] ?? "application/json"
+  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type))
+    return Effect.fail(new UnreadableBody({ reason: "its content type is not application/json" }))
+  const encoding = request.headers["content-encoding"] ?? "identity"
+  if (encoding.toLowerCase() !== "identity")
+    return Effect.fail(new UnreadableBody({ reason: `it is encoded as ${JSON.stringify(encoding)}; send it as it is` }))
+  return request.text.pipe(
+    Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.fromInputUnsafe(maxBytes)),
+    Effect.mapError(() => new UnreadableBody({ reason: "it cannot be read, or is larger than 1 MiB" }))
+  )
+}
+
+/** The failures of commands on dead letters that are not the cluster's. */
+type Own =
+  | EventBusError.BindingNotFound
+  | EventBusError.AmbiguousBinding
+  | Replay.InvalidArgument
+  | Replay.UnknownTier
+  | Replay.NotPurgeable
+  | Replay.ReplayRunning
+  | Replay.ReplayTakenOver
+  | Replay.ForeignDeadLetters
+  | DeadLetterNotFound
+
+const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
+  "BindingNotFound",
+  "AmbiguousBinding",
+  "InvalidArgument",
+  "UnknownTier",
+  "NotPurgeable",
+  "ReplayRunning",
+  "ReplayTakenOver",
+  "ForeignDeadLetters",
+  "DeadLetterNotFound"
+])
+
+/** All failures of the cluster are one kind of answer. */
+export const onCluster = <A, E extends Own | BrokerError.BrokerError>(
+  effect: Effect.Effect<A, E>
+): Effect.Effect<A, Extract<E, Own> | ClusterFailed> =>
+  Effect.mapError(effect, (error) =>
+    isOwn(error) ? error : new ClusterFailed({ error: error._tag, detail: error.message })
+  )
+
+const isOwn = <E extends Own | BrokerError.BrokerError>(error: E): error is Extract<E, Own> => ownTags.has(error._tag)

@@ -1,0 +1,69 @@
+/**
+ * `eventbus dlt list`: dead letters one by one, the newest first.
+ */
+import { DeadLetterList, DeadLetterSelection, LogFormat } from "@eventbus/core"
+import { Console, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { group, shared, statesOf, withLetters } from "./deadLetters.ts"
+import { columns, jsonText, timeText } from "./text.ts"
+
+export const list = Command.make(
+  "list",
+  {
+    ...shared,
+    group: Flag.optional(group),
+    state: Flag.String("state").pipe(
+      Flag.withMetavar("state,..."),
+      Flag.withDescription(`Only dead letters in these states: ${DeadLetterList.states.join(", ")}. Default: all`),
+      Flag.optional
+    ),
+    text: Flag.String("text").pipe(
+      Flag.withDescription("With this text in exception class, message, detail, topic, key or value, in whatever case"),
+      Flag.optional
+    ),
+    before: Flag.String("before").pipe(
+      Flag.withMetavar("cursor"),
+      Flag.withDescription("The page that follows, as the page before names it"),
+      Flag.optional
+    ),
+    limit: Flag.Int("limit").pipe(
+      Flag.withAlias("n"),
+      Flag.withDescription("Most dead letters of the page, 1 to 500"),
+      Flag.withDefault(50)
+    )
+  },
+  Effect.fnUntraced(function* ({ group, state, text, before, limit, json, ...source }) {
+    const states = yield* statesOf(state, DeadLetterList.states)
+    const query: DeadLetterList.Query = {
+      ...{ limit, searchesPayload: true },
+      ...Option.match(group, { onNone: () => ({}), onSome: (fingerprint) => ({ fingerprint }) }),
+      ...Option.match(text, { onNone: () => ({}), onSome: (given) => ({ text: given }) }),
+      ...Option.match(before, { onNone: () => ({}), onSome: (cursor) => ({ before: cursor }) }),
+      ...(states === undefined ? {} : { states })
+    }
+    const page = yield* withLetters(source, (letters) => letters.letters(query))
+    yield* Console.log(json ? jsonText(page) : textOf(page))
+  })
+).pipe(
+  Command.withShortDescription("Lists dead letters, the newest first"),
+  Command.withDescription("Lists dead letters, the newest first over all partitions, page by page."),
+  Command.withExamples([
+    { command: "eventbus dlt list app.yaml orders", description: "The newest 50" },
+    { command: "eventbus dlt list app.yaml orders --group v1-9f86d081884c7d65 --text o-17", description: "Of a group" }
+  ])
+)
+
+const textOf = ({ letters, next }: DeadLetterList.SummaryPage): string => {
+  const rows = letters.map((letter) =>
+    [
+      DeadLetterSelection.formatPosition(letter),
+      letter.state,
+      timeText(letter.deadLetteredMillis),
+      letter.fingerprint,
+      letter.key ?? "",
+      letter.unreadable?.detail ?? `${letter.exceptionClass}: ${letter.exceptionMessage}`.slice(0, 200)
+    ].map(LogFormat.oneLine)
+  )
+  const more = next === undefined ? [] : [`more: --before ${next}`]
+  return [...(rows.length === 0 ? ["no dead letters"] : columns(rows)), ...more].join("\n")
+}

@@ -1,0 +1,83 @@
+/**
+ * Pages of dead letters, the newest first over all partitions. Each partition is read backwards from where the page before ended, and the partition whose next dead letter
+ * is the newest is shown next.
+ */
+import { Effect } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
+import { states as allStates, type Query, type Summary, type SummaryPage } from "../../DeadLetterList.ts"
+import type { InvalidArgument } from "../../Replay.ts"
+import * as Fingerprint from "../failure/fingerprint.ts"
+import * as Arguments from "../replay/arguments.ts"
+import * as ReplayProgress from "../replay/replayProgress.ts"
+import type { LettersTarget } from "./lettersTarget.ts"
+import * as PageCursor from "./pageCursor.ts"
+import { type Budget, PartitionTail } from "./partitionTail.ts"
+import * as Summaries from "./summaries.ts"
+
+const defaultLimit = 50
+const largestLimit = 500
+
+/** A page of a query that few dead letters meet ends after so many, and the next one goes on. */
+const mostRecords = 5_000
+const mostBytes = 32 * 1024 * 1024
+
+export const page = Effect.fnUntraced(function* (
+  target: LettersTarget,
+  query: Query = {}
+): Effect.fn.Return<SummaryPage, BrokerError | InvalidArgument> {
+  const before = yield* checked(query)
+  const { limit = defaultLimit } = query
+  const matches = Summaries.matcher(query)
+  const budget: Budget = { records: mostRecords, bytes: mostBytes }
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin)
+      const firstBlock = Math.ceil((limit * 1.25) / Math.max(1, partitions.length)) + 4
+      const tails = partitions.map((progress) => {
+        // A partition that was added after the first page has only dead letters that arrived later.
+        const upTo = before === undefined ? progress.logEnd : (before[progress.partition] ?? 0n)
+        return new PartitionTail(progress, upTo, firstBlock)
+      })
+      const refill = (tail: PartitionTail) => tail.refill(scan, target, matches, budget)
+      yield* Effect.forEach(
+        tails.filter(({ isRead }) => !isRead),
+        refill,
+        { concurrency: 4, discard: true }
+      )
+      const letters: Array<Summary> = []
+      while (letters.length < limit) {
+        const tail = newestOf(tails)
+        if (tail === undefined) break
+        const next = tail.take()
+        if (next !== undefined) letters.push(next)
+        else if (budget.records <= 0 || budget.bytes <= 0) break
+        else yield* refill(tail)
+      }
+      const shownFrom = tails.map((tail) => tail.shownFrom)
+      return { letters, next: newestOf(tails) === undefined ? undefined : PageCursor.write(shownFrom) }
+    })
+  )
+})
+
+/** The partition whose next dead letter is the newest; undefined when all are shown. */
+const newestOf = (tails: ReadonlyArray<PartitionTail>): PartitionTail | undefined => {
+  let newest: PartitionTail | undefined
+  for (const tail of tails) {
+    if (tail.nextMillis > (newest?.nextMillis ?? Number.NEGATIVE_INFINITY)) newest = tail
+  }
+  return newest
+}
+
+/** Answers the offsets of the cursor. */
+const checked = Effect.fnUntraced(function* ({ fingerprint, states, text, before, limit = defaultLimit }: Query) {
+  yield* Arguments.within("letters", "limit", limit, [1, largestLimit])
+  yield* Arguments.states("letters", states, allStates)
+  if (fingerprint !== undefined && !Fingerprint.isFingerprint(fingerprint))
+    return yield* Arguments.refuse("letters", "fingerprint", fingerprint, "a fingerprint such as v1-9f86d081884c7d65")
+  if (text !== undefined && (typeof text !== "string" || text === ""))
+    return yield* Arguments.refuse("letters", "text", text === "" ? "empty" : text, "a text that is not empty")
+  if (before === undefined) return undefined
+  const offsets = PageCursor.read(before)
+  if (offsets !== undefined) return offsets
+  return yield* Arguments.refuse("letters", "before", before, "the cursor of a page before")
+})

@@ -1,0 +1,61 @@
+/**
+ * One dead letter in full, with key and value as the binding's serdes read them today.
+ */
+import { Effect, Stream } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { DecodedDeadLetter } from "../../DeadLetterList.ts"
+import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
+import type { InvalidArgument } from "../../Replay.ts"
+import type * as Serde from "../../Serde.ts"
+import * as Decoding from "../record/decoding.ts"
+import * as Preparing from "../record/preparing.ts"
+import * as Arguments from "../replay/arguments.ts"
+import * as ReplayProgress from "../replay/replayProgress.ts"
+import { type LettersTarget, ofUnreadable, read } from "./lettersTarget.ts"
+
+/** Longest wait for a schema, which an outage of its source may hold back for as long as it lasts. */
+export const preparationMillis = 10_000
+
+interface Serdes {
+  readonly key: Serde.Any
+  readonly value: Serde.Any
+}
+
+/** Undefined when there is no record at the position. */
+export const letter = Effect.fnUntraced(function* (
+  target: LettersTarget,
+  serdes: Serdes,
+  position: DeadLetterSelection.Position
+): Effect.fn.Return<DecodedDeadLetter | undefined, BrokerError | InvalidArgument> {
+  const [issue] = DeadLetterSelection.issuesOfPosition("position", position)
+  if (issue !== undefined) return yield* Arguments.refuse("letter", issue.path, issue.given, issue.expected)
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin)
+      const found = partitions.find(({ partition }) => partition === position.partition)
+      const { partition, offset } = position
+      if (found === undefined || offset < found.logStart || offset >= found.logEnd) return undefined
+      const range = { topic: target.deadLetterTopic, partition, from: offset, to: offset + 1n }
+      const [page] = yield* Stream.runCollect(
+        Stream.filter(scan.pages(range), ({ records, unreadable }) => records.length > 0 || unreadable !== undefined)
+      )
+      if (page === undefined) return undefined
+      const { unreadable, records } = page
+      if (unreadable !== undefined) return { ...ofUnreadable(unreadable), unreadable, key: undefined, value: undefined }
+      const record = records[0]!
+      yield* prepare(serdes, record)
+      return {
+        ...read(target, found, record),
+        key: Decoding.read(serdes.key, record.key, record, "key"),
+        value: Decoding.read(serdes.value, record.value, record, "value")
+      }
+    })
+  )
+})
+
+/** Waits for what the serdes need. After the longest wait they decode without it, and say what is missing. */
+const prepare = (serdes: Serdes, record: ConsumerRecord): Effect.Effect<void> => {
+  const missing = Preparing.make(serdes)?.(record) ?? []
+  return Effect.asVoid(Effect.timeoutOption(Effect.all(missing, { discard: true }), preparationMillis))
+}

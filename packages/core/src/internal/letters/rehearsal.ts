@@ -1,0 +1,163 @@
+/**
+ * Rehearses selected dead letters: today's serdes decode them, the handler gets them in the user's layer, and the rules for errors say where those that fail would go.
+ *
+ * The handler is the bare one. A rehearsal that went through the idempotency store would complete the keys of its records, and their replay would skip them.
+ */
+import { type Cause, Clock, type Context, Effect, Exit, type Scope, Stream } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
+import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
+import type { DryRunLayerFailed, Options, Report, Verdict } from "../../Rehearsal.ts"
+import type { InvalidArgument } from "../../Replay.ts"
+import * as Route from "../../Route.ts"
+import * as BatchVerdict from "../failure/batchVerdict.ts"
+import type * as Classification from "../failure/classification.ts"
+import * as Failures from "../failure/failure.ts"
+import { Undecodable } from "../record/decoding.ts"
+import * as Preparing from "../record/preparing.ts"
+import * as Arguments from "../replay/arguments.ts"
+import * as ReplayProgress from "../replay/replayProgress.ts"
+import type * as TopicScan from "../replay/topicScan.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as DryRun from "./dryRun.ts"
+import { type LettersTarget, read, type StatedLetter, wholeOf } from "./lettersTarget.ts"
+import { preparationMillis } from "./oneLetter.ts"
+import { RehearsalTally } from "./rehearsalTally.ts"
+import * as RehearsedRecord from "./rehearsedRecord.ts"
+
+/** A binding whose dead letters are rehearsed. */
+export interface RehearsalTarget<R> extends LettersTarget {
+  readonly definition: BindingDefinition<R>
+  readonly hostname: string
+  /** The services that the layer for rehearsals may require. */
+  readonly services: Context.Context<R>
+}
+
+const defaults = { limit: 100_000, timeoutMillis: 5 * 60_000, listed: 1_000 }
+const most = Number.MAX_SAFE_INTEGER
+
+export const rehearse = Effect.fnUntraced(function* <R>(
+  target: RehearsalTarget<R>,
+  selection: DeadLetterSelection.DeadLetterSelection,
+  options: Options = {}
+): Effect.fn.Return<Report, BrokerError | InvalidArgument | DryRunLayerFailed> {
+  yield* Arguments.selection("rehearse", selection)
+  const { limit, timeoutMillis, listed } = { ...defaults, ...options }
+  yield* Arguments.within("rehearse", "limit", limit, [1, most])
+  yield* Arguments.within("rehearse", "timeoutMillis", timeoutMillis, [1, most])
+  yield* Arguments.count("rehearse", listed, "listed")
+  const startedMillis = yield* Clock.currentTimeMillis
+  const tally = new RehearsalTally(listed)
+  const bounds = { limit, endMillis: startedMillis + timeoutMillis }
+  const { dryRun, complete } = yield* Effect.scoped(run(target, selection, bounds, tally))
+  const tookMillis = (yield* Clock.currentTimeMillis) - startedMillis
+  return {
+    ...{ ...tally.figures, mode: dryRun === undefined ? "decode" : "handler", complete },
+    ...{ groups: tally.groups(), letters: tally.letters, published: dryRun?.published() ?? 0 },
+    ...{ startedMillis, tookMillis }
+  }
+})
+
+interface Bounds {
+  readonly limit: number
+  readonly endMillis: number
+}
+
+const run = Effect.fnUntraced(function* <R>(
+  target: RehearsalTarget<R>,
+  selection: DeadLetterSelection.DeadLetterSelection,
+  { limit, endMillis }: Bounds,
+  tally: RehearsalTally
+): Effect.fn.Return<
+  { readonly dryRun: DryRun.DryRun<R> | undefined; readonly complete: boolean },
+  BrokerError | DryRunLayerFailed,
+  Scope.Scope
+> {
+  const admin = yield* target.broker.admin
+  const { partitions, scan } = yield* ReplayProgress.load(target, admin)
+  const dryRun = yield* DryRun.open(target.definition, target.services)
+  const isSelected = DeadLetterSelection.matches(selection)
+  const nowMillis = yield* Clock.currentTimeMillis
+  const { definition, hostname } = target
+  const judge = judgeOf(definition, { definition, hostname, clusterId: admin.clusterId, nowMillis }, dryRun)
+  let complete = true
+  for (const progress of partitions) {
+    const range = rangeOf(wholeOf(target, progress), selection)
+    yield* Stream.runForEachWhile(scan.pages(range), ({ records }) =>
+      Effect.gen(function* () {
+        for (const record of records) {
+          const stated = read(target, progress, record)
+          if (!isSelected(stated.letter)) continue
+          complete = tally.figures.selected < limit && (yield* Clock.currentTimeMillis) < endMillis
+          if (!complete) return false
+          tally.add(yield* judge(stated), stated)
+        }
+        return true
+      })
+    )
+    if (!complete) break
+  }
+  return { dryRun, complete }
+})
+
+/** The part of a partition that the positions of a selection lie in. */
+const rangeOf = (whole: TopicScan.Range, { records }: DeadLetterSelection.DeadLetterSelection): TopicScan.Range => {
+  if (records === undefined) return whole
+  let [from, to] = [whole.to, whole.from]
+  for (const { partition, offset } of records) {
+    if (partition !== whole.partition || offset < whole.from || offset >= whole.to) continue
+    if (offset < from) from = offset
+    if (offset >= to) to = offset + 1n
+  }
+  return { ...whole, from, to }
+}
+
+/** The verdict about a dead letter. */
+const judgeOf = <R>(
+  definition: BindingDefinition<R>,
+  rehearsed: RehearsedRecord.Rehearsed,
+  dryRun: DryRun.DryRun<R> | undefined
+) => {
+  const missingFor = Preparing.make(definition.serdes)
+  return Effect.fnUntraced(function* ({ letter, state }: StatedLetter): Effect.fn.Return<Verdict> {
+    if (state === "dealt-with" || state === "foreign" || state === "unreadable")
+      return { _tag: "Skipped", because: state }
+    const record = RehearsedRecord.of(rehearsed, letter)
+    if (record === undefined) return { _tag: "Skipped", because: "refused" }
+    for (const each of missingFor?.(record) ?? []) yield* Effect.timeoutOption(each, preparationMillis)
+    const call = definition.rehearsed(record, RehearsedRecord.receiverOf(rehearsed, letter), rehearsed.nowMillis)
+    if (call instanceof Undecodable) return { _tag: "Undecodable", key: call.key, value: call.value }
+    if (dryRun === undefined) return decodes
+    const exit = yield* dryRun.call(call)
+    if (exit === undefined) return { _tag: "TimedOut", millis: dryRun.callMillis }
+    return Exit.isSuccess(exit) ? passes : failing(definition, BatchVerdict.causeOfOne(exit.cause))
+  })
+}
+
+const passes: Verdict = { _tag: "Passes" }
+const decodes: Verdict = { _tag: "Decodes" }
+
+const failing = (definition: BindingDefinition<unknown>, cause: Cause.Cause<unknown>): Verdict => {
+  const failure = Failures.fromCause(cause)
+  // It is called again, as after any failure that no rule is about.
+  if (failure === undefined) return { _tag: "Fails", exceptionClass: "Interrupted", message: "", route: Route.retry }
+  const route = routeOf(definition.classify(cause, 0, failure))
+  return { _tag: "Fails", exceptionClass: failure.className, message: failure.message, route }
+}
+
+/** The route that leads to a decision. */
+const routeOf = ({ inPlace, destination }: Classification.Decision): Route.Route => {
+  switch (destination._tag) {
+    case "NextTier":
+      return inPlace ? Route.retry : Route.nextTier
+    case "Tier":
+      return inPlace ? Route.retryThenTier(destination.tier) : Route.tier(destination.tier)
+    case "After":
+      return Route.after(destination.delayMillis)
+    case "DeadLetter":
+      return Route.deadLetter(destination.reason)
+    case "Pause":
+      return Route.pause
+    case "Skip":
+      return Route.skip
+  }
+}
