@@ -3,9 +3,9 @@
  * archive: keep events with a listener, or with `archiving`.
  */
 import { Kinds, UserFunction } from "@eventbus/core"
-import { Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
+import { Cause, Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
 import { logText } from "./internal/base/failureText.ts"
-import { logFatal, logInfo } from "./internal/base/log.ts"
+import { logFatal, logInfo, logWarning } from "./internal/base/log.ts"
 import { purge as kinds } from "./internal/base/optionKinds.ts"
 import { checkOptions, problemsOf } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"
@@ -47,8 +47,8 @@ export interface PurgeOptions {
   /** Time between two runs, above 0. Default 1 hour. */
   readonly interval?: Duration.Input
   /**
-   * The longest time of one batch, `archive` included, above 0. A batch that takes longer is interrupted, and its run has failed. One that resists its interruption for a
-   * second is left behind: it goes on by itself, beside the next run. Default 10 minutes.
+   * The longest time of one batch, `archive` included, above 0. Health names a batch after a minute. One that takes longer than this is interrupted, and its run has failed.
+   * One that resists its interruption for a second is left behind: it goes on by itself, beside the next run. Default 10 minutes.
    */
   readonly batchTimeout?: Duration.Input
 }
@@ -83,8 +83,20 @@ export const make: (
     const tools = yield* makeDeliveryTools(Option.getOrElse(store, () => ({ names: {} })))
 
     const purged = UserFunction.callEffect("purger", () => purger(retention, batchSize))
-    const purgeBatch = UserFunction.runBounded("purger", purged, { timeout: batchTimeout }).pipe(
-      Effect.map((removed) => tools.guard.call("purger", () => removed, isCount, 0)),
+    const bounded = UserFunction.runBounded("purger", purged, { timeout: batchTimeout })
+    const tooSlow = Effect.suspend(() => {
+      tools.guard.note("purger", Cause.fail("has not ended for a minute"))
+      return logWarning("outbox: a batch of the purge has not ended for a minute")
+    })
+    const watched = Effect.raceFirst(
+      bounded,
+      Effect.andThen(Effect.sleep(slowMillis), Effect.andThen(tooSlow, Effect.never))
+    )
+    const purgeBatch = watched.pipe(
+      Effect.map((removed) => {
+        tools.guard.monitor.clear("function", "purger")
+        return tools.guard.call("purger", () => removed, isCount, 0)
+      }),
       Effect.catchCause((cause) => {
         tools.guard.note("purger", cause)
         return Effect.as(logFatal(`outbox: purge failed: ${logText(cause)}`), 0)
@@ -116,6 +128,9 @@ export const make: (
     })
   }
 )
+
+/** Health and log name a batch that takes longer. */
+const slowMillis = 60_000
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
