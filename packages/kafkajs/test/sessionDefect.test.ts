@@ -24,7 +24,12 @@ KafkaSuite.shared("a session in which something throws", (bootstrap) => {
           }
         })
         const session = yield* Effect.provideService(
-          broker.consumer({ groupId: topic, topics: [topic], heartbeatInterval: "300 millis", sessionTimeout: "6 seconds" }),
+          broker.consumer({
+            groupId: topic,
+            topics: [topic],
+            heartbeatInterval: "300 millis",
+            sessionTimeout: "6 seconds"
+          }),
           Clock.Clock,
           own
         )

@@ -161,7 +161,12 @@ describe("transforms of dead letters", () => {
 
   it("OPS-06 transforms that are no functions, or whose names fit into no header, are refused by path", () => {
     const issues = (transforms: unknown) => {
-      const options = { topic: "orders", groupId: "billing", handler: () => Effect.void, transforms: transforms as never }
+      const options = {
+        topic: "orders",
+        groupId: "billing",
+        handler: () => Effect.void,
+        transforms: transforms as never
+      }
       return (Binding.problems([Binding.make("orders", options)]).get(0) ?? []).map(({ path }) => path)
     }
     assert.deepStrictEqual(issues({ repair: () => Effect.never }), [])
