@@ -8,7 +8,7 @@ import { withOrders } from "../issues.ts"
 const plain = ({ definition }: Binding.Binding<unknown>) =>
   Object.fromEntries(
     Object.entries(definition).filter(
-      ([key]) => !["handler", "classify", "tiers", "enrich", "serdes", "given"].includes(key)
+      ([key]) => !["handler", "classify", "tiers", "enrich", "serdes", "given", "rehearsed"].includes(key)
     )
   )
 

@@ -110,7 +110,6 @@ const consume = Effect.fnUntraced(function* <R>(
   const assign = Effect.fnUntraced(function* (event: Assigned, found: AssignedPartition) {
     const { assigned } = FormerTopic.withoutCommits(event, found, session.clusterId)
     const { topic, partition } = assigned
-    const { position } = StartPosition.afterAssignment(assigned, "earliest")
     const metadata = CommitMetadata.ofAssigned(assigned, session.clusterId)
     const of = { topic, partition, generation: event.generation }
     const at = metadata === undefined ? of : { ...of, metadata }
@@ -123,7 +122,7 @@ const consume = Effect.fnUntraced(function* <R>(
       Effect.catchDefect(work, (defect) => Deferred.die(broken, defect)),
       fibers
     )
-    yield* session.seek(assigned, position)
+    yield* session.seek(assigned, StartPosition.afterAssignment(assigned, "earliest").position)
   })
 
   const remove = (partitions: ReadonlyArray<TopicPartition>, stop: (reader: Reader) => Effect.Effect<unknown>) => {

@@ -26,8 +26,8 @@ import * as TopicName from "../../TopicName.ts"
 import * as UserFunction from "../../UserFunction.ts"
 import { withSuffix } from "../base/derivedNames.ts"
 import * as Classification from "../failure/classification.ts"
-import * as Results from "../failure/results.ts"
 import { decode, type Receiver, Undecodable } from "../record/decoding.ts"
+import * as BareHandlers from "./bareHandlers.ts"
 import * as GivenOptions from "./givenOptions.ts"
 import { idempotent } from "./idempotent.ts"
 import { idempotentBatch } from "./idempotentBatch.ts"
@@ -137,7 +137,7 @@ export const definePerRecord = <K, V, E, R, P, D>(
     transforms: transformsOf(options),
     classify: classificationOf(options),
     idempotency: options.idempotency,
-    rehearsed: RehearsedHandler.make(key, value, bareHandler(options)),
+    rehearsed: RehearsedHandler.make(key, value, BareHandlers.ofRecords(options)),
     handler: {
       _tag: "PerRecord",
       invoke: (record, receiver, receivedMillis) => {
@@ -169,18 +169,12 @@ const protection = <P, D>(
   }
 }
 
-/** The handler alone. Its answer is read, so that a failed result is not taken for done. */
-const bareHandler =
-  <K, V, E, R>(options: { readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R> }) =>
-  (delivery: Delivery<K, V>): Effect.Effect<unknown, unknown, R> =>
-    Effect.flatMap(UserFunction.checked("the handler", options.handler(delivery)), Results.toEffect)
-
 /** The handler, behind the store when there is one. */
 const onceHandler = <K, V, E, R>(
   options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
   const { idempotency, topic, groupId, cluster = Defaults.binding.cluster } = options
-  const handler = bareHandler(options)
+  const handler = BareHandlers.ofRecords(options)
   if (idempotency === undefined) return handler
   return (delivery) =>
     IdempotencyStore.IdempotencyStore.use((store) =>
@@ -195,7 +189,7 @@ export const defineTransactional = <K, V, E, R, P, D>(
   const { name, options, refused } = GivenOptions.check(givenName, given, "handler")
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
-  const bare = bareHandler(options)
+  const bare = BareHandlers.ofRecords(options)
   const handler = (delivery: Delivery<K, V>, transaction: Producer) =>
     Effect.provideService(bare(delivery), CurrentTransaction, transaction)
   return {
@@ -239,7 +233,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
     idempotency: options.idempotency,
     // A batch of one, as a handler of batches gets it when it cannot say which record fails.
     rehearsed: RehearsedHandler.make(key, value, (delivery) =>
-      bareBatchHandler(options, delivery.record.partition)([delivery])
+      BareHandlers.ofBatches(options, delivery.record.partition)([delivery])
     ),
     handler: {
       _tag: "PerBatch",
@@ -264,17 +258,6 @@ export const definePerBatch = <K, V, E, R, P, D>(
   }
 }
 
-/** The handler of batches alone. */
-const bareBatchHandler =
-  <K, V, E, R>(options: BatchOptions<K, V, E, R>, partition: number) =>
-  (deliveries: ReadonlyArray<Delivery<K, V>>): Effect.Effect<unknown, unknown, R> => {
-    const { topic } = options
-    return Effect.map(
-      UserFunction.checked("the handler", options.handleBatch({ topic, partition, deliveries })),
-      (value) => UserFunction.settled("the handler", value)
-    )
-  }
-
 /** The handler of batches, behind the store when there is one. */
 const onceBatchHandler = <K, V, E, R>(
   options: BatchOptions<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
@@ -282,7 +265,7 @@ const onceBatchHandler = <K, V, E, R>(
   const { idempotency, topic, groupId, cluster = Defaults.binding.cluster } = options
   type Deliveries = ReadonlyArray<Delivery<K, V>>
   type Handled = Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>
-  const handle = (partition: number) => bareBatchHandler(options, partition)
+  const handle = (partition: number) => BareHandlers.ofBatches(options, partition)
   if (idempotency === undefined) return (partition: number, deliveries: Deliveries) => handle(partition)(deliveries)
   return (partition: number, deliveries: Deliveries): Handled =>
     IdempotencyStore.IdempotencyStore.use((store) =>

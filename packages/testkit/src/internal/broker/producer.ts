@@ -93,13 +93,8 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
-    const refused = Adapter.refusedRecord(record)
-    if (refused !== undefined) {
-      answer(Exit.fail(refused))
-      return
-    }
     const queue = queueOf(record.topic)
-    const target = choosePartition(cluster, queue, record)
+    const target = Adapter.refusedRecord(record) ?? choosePartition(cluster, queue, record)
     if (typeof target !== "number") {
       answer(Exit.fail(target))
       return
