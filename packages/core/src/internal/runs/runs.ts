@@ -8,6 +8,7 @@ import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import { InvalidArgument } from "../../Replay.ts"
 import { PlanApplied, type PlanRefused, type PlanRequest, PlanStale, UnknownPlan } from "../../ReplayPlan.ts"
 import { type RunCommand, RunOver, type Runs, UnknownRun } from "../../ReplayRun.ts"
+import * as LogLine from "../base/logLine.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as Attempts from "../replay/replayAttempts.ts"
 import type { Lease } from "../replay/replayLease.ts"
@@ -210,7 +211,7 @@ const apply = (
 
 /** One line of the log says how the work ended. */
 const tell = ({ deadLetterTopic }: Options, id: string, { replayed }: RunState, halted: RunHalted | undefined) => {
-  const log = halted?.state === "stopped" ? Effect.logWarning : Effect.logInfo
+  const log = halted?.state === "stopped" ? LogLine.warning : LogLine.info
   const why = halted === undefined ? "" : `: ${halted.reason}`
   return log(`Run ${id} over '${deadLetterTopic}' is ${halted?.state ?? "done"}, ${replayed} letters later${why}`)
 }
