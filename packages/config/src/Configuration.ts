@@ -149,13 +149,13 @@ export interface NamedBindingOptions {
 
 /**
  * Reads one binding from plain data with its name under the key `name`, beside its settings. Paths of issues begin at the top of the data. Fails with
- * `ConfigurationValidation`, which lists all mistakes.
+ * `ConfigurationValidation`, which lists the first 200 mistakes and counts the rest.
  */
 export const decodeNamedBinding = (
   data: unknown,
   options: NamedBindingOptions = {}
 ): Effect.Effect<BindingSettings.BindingSettings, EventBusError.ConfigurationValidation> =>
-  Effect.suspend(() => named(toNode(data, { name: "data" }), Issues.make(), options))
+  Effect.suspend(() => named(toNode(data, { name: "data" }), Issues.make(Issues.mostOfRequest), options))
 
 /** The same from a JSON text, such as the body of a request. It also refuses a key that occurs twice. */
 export const parseNamedBinding = (
@@ -163,7 +163,7 @@ export const parseNamedBinding = (
   options: NamedBindingOptions = {}
 ): Effect.Effect<BindingSettings.BindingSettings, EventBusError.ConfigurationValidation> =>
   Effect.suspend(() => {
-    const issues = Issues.make()
+    const issues = Issues.make(Issues.mostOfRequest)
     return named(Texts.parse(text, "body", "json", issues), issues, options)
   })
 

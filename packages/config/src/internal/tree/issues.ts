@@ -1,6 +1,6 @@
 /**
- * Collects the mistakes of a configuration, at most one for each path: the first. A request with a hundred thousand mistakes must not keep the process busy, nor get an answer
- * of many megabytes: the first ones are listed, and the rest are counted.
+ * Collects the mistakes of a configuration, at most one for each path: the first. Those of a file are all listed. A request with a hundred thousand mistakes must not keep the
+ * process busy, nor get an answer of many megabytes: its first ones are listed, and the rest are counted.
  */
 import type { EventBusError } from "@eventbus/core"
 import * as Node from "./node.ts"
@@ -18,10 +18,11 @@ export interface Issues {
   readonly all: () => ReadonlyArray<EventBusError.ConfigurationIssue>
 }
 
-/** Mistakes that are listed. */
-const most = 200
+/** Mistakes of a request that are listed. */
+export const mostOfRequest = 200
 
-export const make = (): Issues => {
+/** `most`: how many are listed. */
+export const make = (most = Number.POSITIVE_INFINITY): Issues => {
   const found: Array<EventBusError.ConfigurationIssue> = []
   const reported = new Set<string>()
   let readable = true
