@@ -2,7 +2,7 @@
  * Processes that work on the run of a plan are killed (kill -9) at random points, and others resume it. A reader of committed records sees each copy once, and the receipt says
  * what lies in the logs.
  *
- * `RUN_KILLS` and `RUN_LETTERS` set how many kills there are, of a run of how many letters: 10 of 600 by default.
+ * `RUN_KILLS` and `RUN_LETTERS` set how many kills there are, of a run of how many letters: 3 of 600 by default, since each waits for a lease to end.
  */
 import { assert } from "@effect/vitest"
 import { Binding, type ConsumerRecord, RetryPolicy, Route, Serde } from "@eventbus/core"
@@ -11,7 +11,7 @@ import { Data, Effect, Random } from "effect"
 import * as Bus from "./bus.ts"
 import * as Program from "./program.ts"
 
-const kills = Number(process.env["RUN_KILLS"] ?? 10)
+const kills = Number(process.env["RUN_KILLS"] ?? 3)
 const letters = Number(process.env["RUN_LETTERS"] ?? 600)
 const partitions = 2
 /** A process that takes over waits for the lease of a killed one (15 seconds), and for its open transaction. */
