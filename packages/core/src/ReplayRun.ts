@@ -83,7 +83,10 @@ export interface Runs {
    * interruption leaves the run to `resume`, in this process or another one.
    */
   readonly apply: (planId: string) => Effect.Effect<Receipt, BrokerError | ReplayError | InvalidArgument | PlanRefused>
-  /** Goes on with a run that was paused, that stopped itself, or whose process is gone, as `apply` does. Returns count anew from here. */
+  /**
+   * Goes on with a run that was paused, that stopped itself, or whose process is gone, as `apply` does. Returns count anew from here. Fails with `PlanStale` when the topic was
+   * made again, or when the binding of this process has other topics, or has no transform of the plan's name.
+   */
   readonly resume: (
     runId: string
   ) => Effect.Effect<Receipt, BrokerError | ReplayError | InvalidArgument | UnknownRun | RunOver | PlanStale>

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect, Result } from "effect"
+import { Effect, Fiber, Result } from "effect"
 import { advance, append, headersOf, inTime, scenario, text } from "../../../../test/scenarios/bus.ts"
 import * as Binding from "../../src/Binding.ts"
 import type { DeadLetterRecord } from "../../src/DeadLetterRecord.ts"
@@ -144,6 +144,27 @@ describe("transforms of dead letters", () => {
       const first = yield* withLetters(() => Effect.succeed({ value: "x" }), ["a"], throwing)
       assert.match([...first.receipt.refusals.keys()][0] ?? "", /RangeError: broken/)
       assert.strictEqual(first.receipt.dealtWith, 0)
+    })
+  )
+
+  scenario("OPS-06 OPS-08 a process that lacks the transform of a run does not resume it: no letter goes out unrepaired", () =>
+    Effect.gen(function* () {
+      const { failing, runs } = yield* withOrders(["1", "2"], {
+        transforms: { double: (letter) => Effect.succeed({ value: String(Number(valueOf(letter)) * 2) }) }
+      })
+      // The canary waits in the tier.
+      for (const value of ["2", "4"]) failing.set(value, (tier) => tier === 0)
+      const plan = yield* inTime(runs.plan({ ...atOnce, canary: 1, transform: "double" }))
+      const fiber = yield* Effect.forkChild(runs.apply(plan.id))
+      yield* advance("1 second")
+      yield* inTime(runs.pause(plan.id, "lunch"), "250 millis")
+      assert.deepInclude(yield* inTime(Fiber.join(fiber), "1 second"), { state: "paused", dealtWith: 1 })
+      const refused = yield* inTime(Effect.flip((yield* runsOf("host-b")).resume(plan.id)))
+      assert.strictEqual(refused._tag, "PlanStale")
+      assert.match(refused.message, /no transform 'double' any more/)
+      assert.lengthOf(yield* ofRun("orders", plan.id), 1)
+      assert.deepInclude(yield* inTime(runs.resume(plan.id)), { state: "done", dealtWith: 2 })
+      assert.deepStrictEqual(yield* ofRun("orders", plan.id), ["2", "4"])
     })
   )
 

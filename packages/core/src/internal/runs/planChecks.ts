@@ -45,19 +45,29 @@ export const refuseStale = Effect.fnUntraced(function* (
   id: string,
   entry: PlanEntry
 ): Effect.fn.Return<void, PlanStale | BrokerError, Scope.Scope> {
+  yield* refuseChanged(options, admin, id, entry)
   const plan = PlanEntries.read(id, entry)
+  const now = yield* Survey.make(options, admin, plan, plan.ends)
+  if (now.digest !== entry.digest)
+    return yield* new PlanStale({ id, changes: [changedLetters(entry.count, now.count)] })
+})
+
+/** Refuses a plan whose topic or binding is another one: its run cannot go on as it was meant. */
+export const refuseChanged = Effect.fnUntraced(function* (
+  options: Options,
+  admin: Admin,
+  id: string,
+  entry: PlanEntry
+): Effect.fn.Return<void, PlanStale | BrokerError, Scope.Scope> {
+  const { action, tier, transform } = PlanEntries.read(id, entry)
   const remade = yield* isRemade(options, admin, entry)
-  const settings = changedTopics(PlanSelection.mayWriteTo(options, plan), entry.mayWriteTo)
-  const transform =
-    plan.transform === undefined || options.transforms.has(plan.transform)
+  const changes = [
+    ...(remade ? [`topic '${options.deadLetterTopic}' was made again`] : []),
+    ...changedTopics(PlanSelection.mayWriteTo(options, { action, tier }), entry.mayWriteTo),
+    ...(transform === undefined || options.transforms.has(transform)
       ? []
-      : [`the binding has no transform '${plan.transform}' any more`]
-  const changes = [...(remade ? [`topic '${options.deadLetterTopic}' was made again`] : []), ...settings, ...transform]
-  // A tier that is gone has no letters to look at.
-  if (changes.length === 0) {
-    const now = yield* Survey.make(options, admin, plan, plan.ends)
-    if (now.digest !== entry.digest) changes.push(changedLetters(entry.count, now.count))
-  }
+      : [`the binding has no transform '${transform}' any more`])
+  ]
   if (changes.length > 0) return yield* new PlanStale({ id, changes })
 })
 

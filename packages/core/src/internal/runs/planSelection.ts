@@ -43,5 +43,7 @@ export const mayWriteTo = (
   { action, tier }: Pick<Chosen, "action" | "tier">
 ): ReadonlyArray<string> => {
   if (!Requests.makesCopies(action)) return []
-  return tier === undefined ? [sourceTopic, ...[...origins].sort()] : [tiers.topicOf(tier).topic]
+  if (tier === undefined) return [sourceTopic, ...[...origins].sort()]
+  // A plan may be older than the tiers of today.
+  return tier <= tiers.count ? [tiers.topicOf(tier).topic] : []
 }

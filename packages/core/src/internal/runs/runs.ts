@@ -6,7 +6,7 @@ import type { Admin } from "../../Broker.ts"
 import { type BrokerError, RecordTooLarge } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import { InvalidArgument } from "../../Replay.ts"
-import { PlanApplied, type PlanRefused, type PlanRequest, PlanStale, UnknownPlan } from "../../ReplayPlan.ts"
+import { PlanApplied, type PlanRefused, type PlanRequest, UnknownPlan } from "../../ReplayPlan.ts"
 import { type RunCommand, RunOver, type Runs, UnknownRun } from "../../ReplayRun.ts"
 import * as LogLine from "../base/logLine.ts"
 import * as Arguments from "../replay/arguments.ts"
@@ -119,8 +119,7 @@ export const make = (options: Options): Runs => {
         Effect.gen(function* () {
           yield* session.journal.load
           const told = yield* alive(options, session, id)
-          if (yield* PlanChecks.isRemade(options, session.admin, told.plan.entry))
-            return yield* new PlanStale({ id, changes: [`topic '${topic}' was made again`] })
+          yield* PlanChecks.refuseChanged(options, session.admin, id, told.plan.entry)
           yield* work(options, session, told, lease, state)
         })
       )
