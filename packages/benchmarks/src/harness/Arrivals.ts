@@ -2,7 +2,7 @@
 import { Deferred, Duration, Effect, Schema } from "effect"
 import type { Samples } from "./Benchmark.ts"
 import { numberOf } from "./kafka.ts"
-import { now, pace, since } from "./stopwatch.ts"
+import { type Moment, now, pace, since } from "./stopwatch.ts"
 
 /** The round is invalid: records are missing or arrived twice. */
 class RecordsAmiss extends Schema.TaggedError<RecordsAmiss>()("RecordsAmiss", {
@@ -58,6 +58,11 @@ export class Arrivals {
   readonly pace: Effect.Effect<Samples, RecordsAmiss> = Effect.suspend(() =>
     this.#repeated > 0 ? Effect.fail(this.#amiss()) : Effect.succeed(pace(this.#spent, this.#expected))
   )
+
+  /** Time since the first record, of this moment. */
+  get sinceFirst(): Moment {
+    return since(this.#started)
+  }
 
   #amiss(): RecordsAmiss {
     return new RecordsAmiss({ expected: this.#expected, arrived: this.#arrived, repeated: this.#repeated })
