@@ -47,6 +47,8 @@ export class InOrderRun<R> implements RecordInWork<R> {
   #sequence = -1
   /** When the call began whose duration is not reported yet. */
   #unreportedSinceMillis: number | undefined = undefined
+  /** When the record before was handled, where that was read and the next one begins at once: reading the clock costs as much as all that the breaker does. */
+  #handledMillis: number | undefined = undefined
   /** Settles the record that ended the loop, where the loop has decided that already. */
   #settling: Settling<R> | undefined = undefined
 
@@ -83,7 +85,12 @@ export class InOrderRun<R> implements RecordInWork<R> {
     )
   }
 
-  readonly #goesOn = (): boolean => this.hasNext() && this.partition.open && !this.isOverdue() && !this.isAhead()
+  readonly #goesOn = (): boolean => {
+    if (this.hasNext() && this.partition.open && !this.isOverdue() && !this.isAhead()) return true
+    // The loop may begin again much later.
+    this.#handledMillis = undefined
+    return false
+  }
 
   readonly #begin = (): Effect.Effect<unknown, unknown, R> => {
     const { partition, delivery, record } = this
@@ -91,7 +98,8 @@ export class InOrderRun<R> implements RecordInWork<R> {
     const isAgain = this.#sequence !== -1
     if (!isAgain) this.#sequence = partition.begin(record)
     partition.current = record
-    const nowMillis = this.context.clock.currentTimeMillisUnsafe()
+    const nowMillis = this.#handledMillis ?? this.context.clock.currentTimeMillisUnsafe()
+    this.#handledMillis = undefined
     delivery.begin(nowMillis)
     if (isAgain || partition.tier !== undefined) replaceFailure(this)
     this.#reportCallUntil(nowMillis)
@@ -110,7 +118,7 @@ export class InOrderRun<R> implements RecordInWork<R> {
 
   readonly #finishAndMark = (): void => {
     this.#unreportedSinceMillis = this.delivery.clock.startedMillis
-    this.#finishHandled()
+    this.#handledMillis = this.#finishHandled()
     if (!this.isBatch) this.context.committer.mark(this.partition)
   }
 
@@ -122,12 +130,13 @@ export class InOrderRun<R> implements RecordInWork<R> {
     return this.context.committer.commit(this.partition)
   })
 
-  #finishHandled(): void {
+  #finishHandled(): number | undefined {
     const { record } = this
-    this.delivery.succeed()
+    const handledMillis = this.delivery.succeed()
     this.partition.tracker.finish(this.#sequence)
     this.next()
     reportHandledAtOnce(this.context, this.partition, record)
+    return handledMillis
   }
 
   /** A call ends where the next record begins, so that one reading of the clock serves both: it costs more than all other measuring. */

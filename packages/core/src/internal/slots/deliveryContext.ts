@@ -172,12 +172,13 @@ export class DeliveryContext {
     else if (Exit.hasInterrupts(exit) && !this.wasCutOff) this.#giveBackPermit(this.#permit, "released")
   }
 
-  /** The handler succeeded, and the next record may take the slots over. */
-  succeed(): void {
+  /** The handler succeeded, and the next record may take the slots over. Answers the time where the breaker had to know it, epoch milliseconds. */
+  succeed(): number | undefined {
     this.wasAdmitted = false
-    if (this.#permit !== undefined) this.#giveBackPermit(this.#permit, "success")
+    const nowMillis = this.#permit === undefined ? undefined : this.#giveBackPermit(this.#permit, "success")
     // Waiting for a commit is not handling: the budget has nothing to cut off. The clock stays paused until the next record begins.
     this.clock.stop()
+    return nowMillis
   }
 
   /** Records of a batch succeeded in one call. The breaker counts records: the permit of the call is the first one's. `originOf`: the records that they count for. */
@@ -222,13 +223,15 @@ export class DeliveryContext {
     if (!this.#isRunning) this.close("released")
   })
 
-  #giveBackPermit(permit: number, outcome: BreakerPermits.PermitOutcome): void {
+  /** Answers the time, epoch milliseconds. */
+  #giveBackPermit(permit: number, outcome: BreakerPermits.PermitOutcome): number {
     this.#permit = undefined
     const nowMillis = this.clock.nowMillis()
     const durationMillis = Math.max(0, this.clock.spentMillisAt(nowMillis))
     const record = this.#trialOf
     if (record !== undefined) this.#breaker?.endTrial(record, permit, outcome, durationMillis)
     else this.#breaker?.giveBack(permit, outcome, durationMillis, nowMillis, this.#origin)
+    return nowMillis
   }
 
   #tryAcquirePermit(breaker: BreakerPermits.BreakerPermits, nowMillis: number, gate: StartGate): boolean {
