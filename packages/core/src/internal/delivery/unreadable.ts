@@ -39,12 +39,8 @@ export const settleWhenAdmitted = (
   )
 }
 
-/** Gives slot and permit back. True when the breaker has opened since the record got them: another delivery may have done that meanwhile. */
-const missedSlot = (delivery: DeliveryContext): boolean => {
-  const hasOpened = delivery.breakerHasOpened()
-  delivery.close("released")
-  return hasOpened
-}
+/** Gives slot and permit back. True when the breaker has opened since the record got them: another delivery may have done that, or the end of this trial, which was the last one. */
+const missedSlot = (delivery: DeliveryContext): boolean => delivery.close("released")
 
 const settle = ({ context, partition, record }: RecordInWork<unknown>, undecodable: Undecodable): DeliveryResult => {
   const failure = Failures.fromUnknown(undecodable.value ?? undecodable.key)
