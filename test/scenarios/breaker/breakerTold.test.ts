@@ -157,6 +157,46 @@ describe("outcomes that the circuit breaker counts", () => {
     })
   )
 
+  scenario(
+    "CB-05: the time in which a partition waits for a copy, as far ahead of it as it may be, is part of no call",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders", { partitions: 1 })
+        const binding = Binding.make("orders", {
+          ...orders,
+          ackMode: "MANUAL",
+          circuitBreaker: { slidingWindowSize: 20, slowCallDuration: "1 second", slowCallRateThreshold: 1 },
+          retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: [{ delay: "1 hour" }] }),
+          onError: { Down: Route.retry },
+          handler: ({ value }) => (value === "bad" ? Effect.fail(new Down()) : Effect.void)
+        })
+        const app = yield* start(binding)
+        // A short chunk first: the partition gets 10,000 records ahead in the middle of another.
+        yield* append("orders", 0, ["bad", ...Array.from({ length: 100 }, () => "good")])
+        yield* advance("1 second")
+        yield* append(
+          "orders",
+          0,
+          Array.from({ length: 10_000 }, () => "good")
+        )
+        yield* pass(15)
+        assert.strictEqual(app.of("Settled").length, 9_999)
+        yield* pass(30)
+        assert.strictEqual(app.of("Settled").length, 10_101)
+        assert.deepStrictEqual(states(app), [])
+      }),
+    {
+      faults: FaultPlan.make([
+        FaultPlan.chance(
+          1,
+          { operation: "produce", topic: "orders.retry-1" },
+          { _tag: "Delay", duration: "20 seconds" }
+        )
+      ])
+    }
+  )
+
   scenario("rulings 27, 28: the function of a transactional handler is only called with a slot and a permit", () =>
     Effect.gen(function* () {
       const memory = yield* MemoryBroker.MemoryBroker
