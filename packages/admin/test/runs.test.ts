@@ -176,6 +176,20 @@ describe("plans and runs over HTTP", () => {
     })
   )
 
+  it.live("OPS-08 a run that this process works on ends with the service, and is left to any other process", () =>
+    Effect.gen(function* () {
+      const { call, heal, log, close } = yield* withLetters(["1", "2", "3", "4", "5", "6"])
+      yield* heal
+      const { id } = yield* begun(call, slow)
+      yield* receiptWhen(call, id, ({ dealtWith }) => dealtWith >= 1)
+      yield* close
+      const { length } = yield* log
+      assert.isBelow(length, 12)
+      yield* Effect.sleep("2500 millis")
+      assert.strictEqual((yield* log).length, length)
+    })
+  )
+
   it.live("OPS-04 letters are given up by a plan, and brought back by another one", () =>
     Effect.gen(function* () {
       const { call, log } = yield* withLetters(["one", "two"])

@@ -262,7 +262,7 @@ describe("eventbus", () => {
     })
   )
 
-  it.live("plans and runs need a cluster that answers: exit code 3", () =>
+  it.live("OPS-22 plans and runs need a cluster that answers: exit code 3", () =>
     Effect.gen(function* () {
       const folder = yield* files
       for (const [command, ...rest] of [["plan", "--all", "--reason", "x"], ["apply", runId], ["runs"]] as const) {
