@@ -9,7 +9,7 @@ import * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as Errors from "./internal/errorSchemas.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import * as Parameters from "./internal/parameters.ts"
-import { runs } from "./internal/runEndpoints.ts"
+import { runs } from "./internal/runs/runEndpoints.ts"
 import * as SelectionBody from "./internal/selectionBody.ts"
 
 const params = { name: Parameters.name }

@@ -37,7 +37,7 @@ import * as LetterAnswers from "./internal/letterAnswers.ts"
 import * as MetricsSummary from "./internal/metricsSummary.ts"
 import * as Registration from "./internal/registration.ts"
 import * as Rehearsals from "./internal/rehearsals.ts"
-import * as RunOperations from "./internal/runOperations.ts"
+import * as RunOperations from "./internal/runs/runOperations.ts"
 
 /** The failures of a lifecycle command. */
 export type CommandError = EventBusConnector.BindingLookupError | EventBusError.InvalidContainerState

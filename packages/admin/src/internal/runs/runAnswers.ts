@@ -2,8 +2,8 @@
  * Turns plans, runs and receipts into answers that JSON can hold. Without `payload`, nothing in them quotes a record.
  */
 import { DeadLetterSelection, type ReplayPlan, type ReplayRun } from "@eventbus/core"
-import type * as Answers from "../RunAnswers.ts"
-import { countsOf, given, isDate, isoOf } from "./answersOf.ts"
+import type * as Answers from "../../RunAnswers.ts"
+import { countsOf, given, isDate, isoOf } from "../answersOf.ts"
 
 export const planOf = (plan: ReplayPlan.Plan, payload: boolean): Answers.Plan => {
   const { id, action, tier, transform, rate, canary, canaryWaitMillis, stopAbove, ignoreMaxReplays } = plan

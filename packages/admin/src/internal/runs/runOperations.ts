@@ -3,7 +3,7 @@
  */
 import { type EventBusConnector, LogLine, type ReplayRun } from "@eventbus/core"
 import { Cause, Deferred, Effect, Exit, Fiber, type Scope } from "effect"
-import type { AdminRuns } from "../AdminRuns.ts"
+import type { AdminRuns } from "../../AdminRuns.ts"
 import * as RunAnswers from "./runAnswers.ts"
 
 type Connector = EventBusConnector.EventBusConnector["Service"]

@@ -3,10 +3,10 @@
  */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import * as RunAnswers from "../RunAnswers.ts"
-import * as Errors from "./errorSchemas.ts"
-import { RequiredPermission } from "./middlewares.ts"
-import * as Parameters from "./parameters.ts"
+import * as RunAnswers from "../../RunAnswers.ts"
+import * as Errors from "../errorSchemas.ts"
+import { RequiredPermission } from "../middlewares.ts"
+import * as Parameters from "../parameters.ts"
 import * as PlanBody from "./planBody.ts"
 
 const ofBinding = { name: Parameters.name }

@@ -4,8 +4,8 @@
 import { Settings } from "@eventbus/config"
 import { Ranges, ReplayPlan } from "@eventbus/core"
 import { Result } from "effect"
-import type { ParameterIssue } from "../AdminError.ts"
-import * as SelectionBody from "./selectionBody.ts"
+import type { ParameterIssue } from "../../AdminError.ts"
+import * as SelectionBody from "../selectionBody.ts"
 
 type Read<A> = Result.Result<A, ReadonlyArray<ParameterIssue>>
 
