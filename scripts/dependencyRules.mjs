@@ -56,7 +56,8 @@ const rooms = {
   kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire", "codec"],
   outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
-  config: ["assemble", "files", "environment", "schema", "tree"]
+  config: ["assemble", "files", "environment", "schema", "tree"],
+  admin: ["runs"]
 }
 
 const oneOf = (names) => `(?:${names.join("|")})`

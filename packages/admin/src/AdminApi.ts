@@ -9,6 +9,7 @@ import * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as Errors from "./internal/errorSchemas.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import * as Parameters from "./internal/parameters.ts"
+import { runs } from "./internal/runs/runEndpoints.ts"
 import * as SelectionBody from "./internal/selectionBody.ts"
 
 const params = { name: Parameters.name }
@@ -28,7 +29,7 @@ const bindingBody = (operation: Record<string, unknown>): Record<string, unknown
 
 const bindings = HttpApiGroup.make("bindings").add(
   HttpApiEndpoint.get("list", "/bindings", { success: Schema.Array(Answers.BindingSummary) })
-    .annotate(RequiredPermission, "view")
+    .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "List all bindings with their states"),
   HttpApiEndpoint.post("register", "/bindings", {
     payload: Schema.Unknown,
@@ -41,21 +42,21 @@ const bindings = HttpApiGroup.make("bindings").add(
       Errors.unreadableBody
     ]
   })
-    .annotate(RequiredPermission, "admin")
+    .annotate(RequiredPermission, ["admin"])
     .annotate(OpenApi.Summary, "Register a binding")
     .annotate(OpenApi.Transform, bindingBody),
   HttpApiEndpoint.get("get", "/bindings/:name", { params, success: Answers.BindingDetail, error: lookup })
-    .annotate(RequiredPermission, "view")
+    .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "One binding, with a summary of its metrics"),
   HttpApiEndpoint.delete("unregister", "/bindings/:name", { params, success: Answers.BindingDetail, error: ofCommand })
-    .annotate(RequiredPermission, "admin")
+    .annotate(RequiredPermission, ["admin"])
     .annotate(OpenApi.Summary, "Stop a binding and remove it"),
-  HttpApiEndpoint.post("start", "/bindings/:name/start", command).annotate(RequiredPermission, "operate"),
-  HttpApiEndpoint.post("stop", "/bindings/:name/stop", command).annotate(RequiredPermission, "operate"),
-  HttpApiEndpoint.post("pause", "/bindings/:name/pause", tierCommand).annotate(RequiredPermission, "operate"),
-  HttpApiEndpoint.post("resume", "/bindings/:name/resume", tierCommand).annotate(RequiredPermission, "operate"),
+  HttpApiEndpoint.post("start", "/bindings/:name/start", command).annotate(RequiredPermission, ["operate"]),
+  HttpApiEndpoint.post("stop", "/bindings/:name/stop", command).annotate(RequiredPermission, ["operate"]),
+  HttpApiEndpoint.post("pause", "/bindings/:name/pause", tierCommand).annotate(RequiredPermission, ["operate"]),
+  HttpApiEndpoint.post("resume", "/bindings/:name/resume", tierCommand).annotate(RequiredPermission, ["operate"]),
   HttpApiEndpoint.get("health", "/health", { success: Answers.HealthReport })
-    .annotate(RequiredPermission, "view")
+    .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "The health of all bindings, and why it is not better")
 )
 
@@ -73,7 +74,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     success: Answers.ReplayReport,
     error: [...ofLetters, ...ofReplays, Errors.invalidRequest]
   })
-    .annotate(RequiredPermission, "replay")
+    .annotate(RequiredPermission, ["replay"])
     .annotate(OpenApi.Summary, "Replay the next dead letters by count, or those of a window of time [from, to)"),
   HttpApiEndpoint.post("replayToTier", "/bindings/:name/dlt/replay-to-tier", {
     params,
@@ -81,14 +82,14 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     success: Answers.ReplayReport,
     error: [...ofLetters, ...ofReplays, Errors.unknownTier]
   })
-    .annotate(RequiredPermission, "replay")
+    .annotate(RequiredPermission, ["replay"])
     .annotate(OpenApi.Summary, "Replay the next dead letters to a retry tier"),
   HttpApiEndpoint.get("stats", "/bindings/:name/dlt/stats", {
     params,
     success: Answers.DeadLetterStats,
     error: ofLetters
   })
-    .annotate(RequiredPermission, "view")
+    .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "Count the dead letters that are not dealt with"),
   HttpApiEndpoint.delete("purge", "/bindings/:name/dlt", {
     params,
@@ -96,7 +97,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     success: Answers.PurgeReport,
     error: [...ofLetters, Errors.notPurgeable, Errors.foreignDeadLetters]
   })
-    .annotate(RequiredPermission, "discard")
+    .annotate(RequiredPermission, ["discard"])
     .annotate(OpenApi.Summary, "Delete old dead letters")
 )
 
@@ -113,7 +114,7 @@ const letters = HttpApiGroup.make("letters").add(
     success: DeadLetterAnswers.Groups,
     error: [...ofLetters, Errors.invalidRequest]
   })
-    .annotate(RequiredPermission, "view")
+    .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "The dead letters by the reason of their failure"),
   HttpApiEndpoint.get("records", "/bindings/:name/dlt/records", {
     params,
@@ -127,14 +128,14 @@ const letters = HttpApiGroup.make("letters").add(
     success: DeadLetterAnswers.Page,
     error: ofLetters
   })
-    .annotate(RequiredPermission, "view")
+    .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "Dead letters, the newest first over all partitions"),
   HttpApiEndpoint.get("record", "/bindings/:name/dlt/records/:position", {
     params: { name: Parameters.name, position: Parameters.position },
     success: DeadLetterAnswers.Letter,
     error: [...ofLetters, Errors.invalidRequest, Errors.deadLetterNotFound]
   })
-    .annotate(RequiredPermission, "view")
+    .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "One dead letter; with its payload for callers who may see it"),
   HttpApiEndpoint.post("rehearse", "/bindings/:name/dlt/rehearsals", {
     params,
@@ -142,7 +143,7 @@ const letters = HttpApiGroup.make("letters").add(
     success: DeadLetterAnswers.Rehearsal.pipe(HttpApiSchema.status(202)),
     error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.unreadableBody, Errors.rehearsalRunning]
   })
-    .annotate(RequiredPermission, "replay")
+    .annotate(RequiredPermission, ["replay"])
     .annotate(OpenApi.Summary, "Begin a rehearsal: what today's code would do with dead letters")
     .annotate(OpenApi.Transform, selectionBody),
   HttpApiEndpoint.get("rehearsal", "/bindings/:name/dlt/rehearsals/:id", {
@@ -150,14 +151,14 @@ const letters = HttpApiGroup.make("letters").add(
     success: DeadLetterAnswers.Rehearsal,
     error: [...lookup, Errors.rehearsalNotFound]
   })
-    .annotate(RequiredPermission, "view")
+    .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "A rehearsal, and its result when it is done")
 )
 
 /** The API below a prefix. */
 export const make = (prefix: `/${string}` = "/eventbus") =>
   HttpApi.make("EventBusAdmin")
-    .add(bindings, deadLetters, letters)
+    .add(bindings, deadLetters, letters, runs)
     .middleware(RefusedParameters)
     .middleware(Guard)
     .prefix(prefix)

@@ -29,6 +29,7 @@ import {
 } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
+import type { AdminRuns, View } from "./AdminRuns.ts"
 import type * as Answers from "./Answers.ts"
 import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
@@ -36,6 +37,7 @@ import * as LetterAnswers from "./internal/letterAnswers.ts"
 import * as MetricsSummary from "./internal/metricsSummary.ts"
 import * as Registration from "./internal/registration.ts"
 import * as Rehearsals from "./internal/rehearsals.ts"
+import * as RunOperations from "./internal/runs/runOperations.ts"
 
 /** The failures of a lifecycle command. */
 export type CommandError = EventBusConnector.BindingLookupError | EventBusError.InvalidContainerState
@@ -49,12 +51,6 @@ export type RegistrationError =
 
 /** The failures of a command on dead letters. */
 export type DeadLetterError = EventBusConnector.BindingLookupError | BrokerError.BrokerError | Replay.InvalidArgument
-
-/** How much an answer about dead letters may have. */
-export interface View {
-  /** Whether it has what may quote a record: keys, values, headers, and the messages of errors. Default false. */
-  readonly payload?: boolean
-}
 
 /** Answers the binding as it is after the command. */
 export type Command = (name: string) => Effect.Effect<Answers.BindingSummary, CommandError>
@@ -71,7 +67,7 @@ export type TierCommand = (
  */
 export class EventBusAdmin extends Context.Service<
   EventBusAdmin,
-  {
+  AdminRuns & {
     /** Every binding, by key. Asks no broker. */
     readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
     /** One binding, with its figures. Asks no broker. */
@@ -203,9 +199,11 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
 
   const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
   const rehearsals = yield* Rehearsals.make
+  const runs = yield* RunOperations.make(connector)
 
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf),
+    ...runs,
     list: Effect.map(connector.listBindings, (all) =>
       all.map(AnswersOf.summaryOf).sort((a, b) => (a.key < b.key ? -1 : 1))
     ),

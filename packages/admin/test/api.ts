@@ -11,7 +11,7 @@ export const everything = Authorizer.fromTokens([
   {
     token: Redacted.make(token),
     name: "operator",
-    permissions: ["view", "view-payload", "operate", "replay", "discard", "admin"]
+    permissions: ["view", "view-payload", "operate", "replay", "transform", "discard", "admin"]
   }
 ])
 

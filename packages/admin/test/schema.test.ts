@@ -70,15 +70,24 @@ describe("OPS-18 OpenAPI", () => {
           "GET /eventbus/bindings",
           "GET /eventbus/bindings/{name}",
           "GET /eventbus/bindings/{name}/dlt/groups",
+          "GET /eventbus/bindings/{name}/dlt/plans/{id}",
           "GET /eventbus/bindings/{name}/dlt/records",
           "GET /eventbus/bindings/{name}/dlt/records/{position}",
           "GET /eventbus/bindings/{name}/dlt/rehearsals/{id}",
+          "GET /eventbus/bindings/{name}/dlt/runs",
+          "GET /eventbus/bindings/{name}/dlt/runs/{id}",
           "GET /eventbus/bindings/{name}/dlt/stats",
           "GET /eventbus/health",
           "POST /eventbus/bindings",
+          "POST /eventbus/bindings/{name}/dlt/plans",
+          "POST /eventbus/bindings/{name}/dlt/plans/{id}/apply",
           "POST /eventbus/bindings/{name}/dlt/rehearsals",
           "POST /eventbus/bindings/{name}/dlt/replay",
           "POST /eventbus/bindings/{name}/dlt/replay-to-tier",
+          "POST /eventbus/bindings/{name}/dlt/runs/{id}/cancel",
+          "POST /eventbus/bindings/{name}/dlt/runs/{id}/pause",
+          "POST /eventbus/bindings/{name}/dlt/runs/{id}/rate",
+          "POST /eventbus/bindings/{name}/dlt/runs/{id}/resume",
           "POST /eventbus/bindings/{name}/pause",
           "POST /eventbus/bindings/{name}/resume",
           "POST /eventbus/bindings/{name}/start",
@@ -226,7 +235,59 @@ describe("OPS-18 OpenAPI", () => {
         )
       }
     }))
+
+  it("every key of the bodies about plans and runs refuses a wrong value with its path, alone and beside others", () =>
+    property(async (run, { operations, memory }) => {
+      await Effect.runPromise(memory.createTopic("orders.DLT", { partitions: 1 }))
+      const targets = operations.flatMap(({ path, operation }) => {
+        const name = path.slice(path.lastIndexOf("/") + 1)
+        const good = bodies[name]
+        return good === undefined || operation.requestBody === undefined
+          ? []
+          : [{ path, good, schema: operation.requestBody.content["application/json"].schema }]
+      })
+      assert.strictEqual(targets.length, 4)
+      const refusal = async (path: string, good: object, chosen: ReadonlyArray<Mutation>) => {
+        const body = chosen.reduce<object>((rest, { path: at, value }) => put(rest, at, value), good)
+        const url = path.replace("{name}", "orders").replace("{id}", "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20")
+        const got = await run(["POST", url, { body }])
+        const text = `${url} ${JSON.stringify(chosen)} ${got.paths}`
+        assert.deepStrictEqual([got.status, got.tag], [400, "InvalidRequest"], text)
+        for (const { path: at, isExact } of chosen) {
+          const name = at.join(".")
+          assert.isTrue(
+            got.paths.some((each) => (isExact ? each === name : each.startsWith(name))),
+            text
+          )
+        }
+      }
+      for (const { path, good, schema } of targets) {
+        const mutations = mutationsOf(schema, [])
+        for (const mutation of mutations) await refusal(path, good, [mutation])
+        const several = fc.uniqueArray(fc.constantFrom(...mutations), {
+          ...{ minLength: 1, maxLength: 3 },
+          selector: ({ path: at }) => at[0]
+        })
+        await fc.assert(
+          fc.asyncProperty(several, (chosen) => refusal(path, good, chosen)),
+          { numRuns: 100 }
+        )
+      }
+      // Nothing of it made a plan, and the unmutated body does.
+      assert.strictEqual(
+        (await run(["POST", "/eventbus/bindings/orders/dlt/plans", { body: bodies["plans"] }])).status,
+        201
+      )
+    }))
 })
+
+/** Bodies that are taken, by the last part of the path. */
+const bodies: Readonly<Record<string, object>> = {
+  plans: { action: "toTier", tier: 1, select: { groups: ["v1-a"] }, reason: "the gateway is back" },
+  pause: { reason: "the shop is full" },
+  cancel: { reason: "wrong letters" },
+  rate: { rate: 5 }
+}
 
 const base = { name: "payments", topic: "payments", groupId: "payers", handler: "charge", autoStartup: false }
 
@@ -261,7 +322,7 @@ const mutationsOf = (schema: JsonSchema, path: ReadonlyArray<string>): ReadonlyA
       : []),
     ...(types.includes("integer") ? at(1.5) : []),
     ...(types.includes("boolean") ? at("yes", 1) : []),
-    ...(types.includes("string") && !types.includes("integer") ? at(7, true, "") : []),
+    ...(types.includes("string") && !types.includes("integer") && !types.includes("number") ? at(7, true, "") : []),
     ...(types.includes("array") ? at(7, true) : [])
   ]
 }

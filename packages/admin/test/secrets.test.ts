@@ -17,6 +17,8 @@ const authorizer = Authorizer.fromTokens([
   { token: Redacted.make(token), name: "operator", permissions: ["view", "operate", "replay", "discard", "admin"] }
 ])
 
+const id = "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20"
+
 const routes = [
   ["GET", "/eventbus/bindings"],
   ["GET", "/eventbus/bindings/orders"],
@@ -30,6 +32,15 @@ const routes = [
   ["GET", "/eventbus/bindings/orders/dlt/records/0@0"],
   ["POST", "/eventbus/bindings/orders/dlt/rehearsals"],
   ["GET", "/eventbus/bindings/orders/dlt/rehearsals/none"],
+  ["POST", "/eventbus/bindings/orders/dlt/plans"],
+  ["GET", `/eventbus/bindings/orders/dlt/plans/${id}`],
+  ["POST", `/eventbus/bindings/orders/dlt/plans/${id}/apply`],
+  ["GET", "/eventbus/bindings/orders/dlt/runs"],
+  ["GET", `/eventbus/bindings/orders/dlt/runs/${id}`],
+  ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/pause`],
+  ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/cancel`],
+  ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/resume`],
+  ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/rate`],
   ["GET", "/eventbus/nothing"],
   ["PUT", "/eventbus/bindings"],
   ["GET", "/health/live"],
@@ -47,6 +58,12 @@ const routes = [
   ["POST", "/eventbus/bindings/orders/stop"],
   ["DELETE", "/eventbus/bindings/orders"]
 ] as const
+
+/** A body of a POST, where there is one. */
+const bodies: ReadonlyMap<string, object> = new Map<string, object>([
+  ["/eventbus/bindings", { name: "x", topik: 1 }],
+  ["/eventbus/bindings/orders/dlt/plans", { action: "replay", select: { all: true }, reason: "back again" }]
+])
 
 describe("ADM-15 secrets", () => {
   it.live(
@@ -85,7 +102,7 @@ describe("ADM-15 secrets", () => {
         const callAll = Effect.gen(function* () {
           for (const credential of credentials)
             for (const [method, path] of routes) {
-              const body = method === "POST" && path === "/eventbus/bindings" ? { name: "x", topik: 1 } : undefined
+              const body = method === "POST" ? bodies.get(path) : undefined
               const { text, headers } = yield* call(method, path, { token: credential, body })
               answers.push(`${method} ${path} ${text} ${JSON.stringify([...headers])}`)
             }

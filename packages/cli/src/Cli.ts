@@ -2,7 +2,7 @@
  * The command `eventbus` as a value. A program may run it under another name, or beside its own commands.
  *
  * Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 a cluster or a file
- * cannot be reached; 130 ended by a signal, or because its reader closed the pipe, after a graceful stop.
+ * cannot be reached; 4 done in part; 130 ended by a signal, or because its reader closed the pipe, after a graceful stop.
  */
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"

@@ -20,6 +20,8 @@ const bad = `eventbus:
       ack-mode: "\${ACK}"
 `
 
+const runId = "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20"
+
 const files = folderWith({
   "app.yaml": good,
   "app-big.yaml": "eventbus: { defaults: { concurrency: 4 } }\n",
@@ -212,6 +214,39 @@ describe("eventbus", () => {
           ["dlt", "rehearse", "app.yaml", "orders", "--from", "yesterday"],
           /^--from is "yesterday"; allowed is ISO-8601/
         ],
+        [["dlt", "plan", "app.yaml", "orders", "--all"], /^Missing required flag: --reason/],
+        [["dlt", "plan", "app.yaml", "orders", "--reason", "x"], /^name the dead letters by --group/],
+        [["dlt", "plan", "app.yaml", "orders", "--all", "--reason", " "], /^--reason is empty/],
+        [
+          ["dlt", "plan", "app.yaml", "orders", "--all", "--reason", "x", "--rate", "0"],
+          /^--rate is 0; allowed is a whole/
+        ],
+        [
+          ["dlt", "plan", "app.yaml", "orders", "--all", "--reason", "x", "--canary-wait", "soon"],
+          /^--canary-wait is .*soon.*; allowed is a duration/
+        ],
+        [
+          ["dlt", "plan", "app.yaml", "orders", "--all", "--reason", "x", "--action", "toTier"],
+          /^--tier is .*; allowed is the number of a tier/
+        ],
+        [
+          ["dlt", "plan", "app.yaml", "orders", "--all", "--reason", "x", "--action", "discard", "--rate", "5"],
+          /^--rate is 5; allowed is nothing: discard makes no copies/
+        ],
+        [["dlt", "run", "app.yaml", "orders", "--all", "--reason", "x", "--stop-above", "101"], /^--stop-above is 101/],
+        [["dlt", "discard", "app.yaml", "orders", "--reason", "x"], /^name the dead letters by --group/],
+        [["dlt", "restore", "app.yaml", "orders", "--all", "--reason", " "], /^--reason is empty/],
+        [["dlt", "pause", "app.yaml", "orders", runId], /^Missing required flag: --reason/],
+        [["dlt", "cancel", "app.yaml", "orders", runId, "--reason", " "], /^--reason is empty/],
+        [
+          ["dlt", "receipt", "app.yaml", "orders", "x", "--brokers", "127.0.0.1:1"],
+          /^receipt: id is 'x', expected the id/
+        ],
+        [["dlt", "apply", "app.yaml", "orders", "x", "--brokers", "127.0.0.1:1"], /^apply: id is 'x', expected the id/],
+        [
+          ["dlt", "rate", "app.yaml", "orders", runId, "0", "--brokers", "127.0.0.1:1"],
+          /^setRate: rate is 0, expected a whole number/
+        ],
         [["dlt", "show", "app.yaml", "orders", "x"], /^the position is "x"; allowed is partition@offset/],
         [
           ["dlt", "groups", "app.yaml", "orders", "--state", "open"],
@@ -222,7 +257,18 @@ describe("eventbus", () => {
         const { code, out, err } = yield* eventbus(folder, ...args)
         assert.deepStrictEqual([code, out], [2, ""], args.join(" "))
         assert.match(err, message)
-        if (message.source.startsWith("^M")) assert.isTrue(err.endsWith(hint("eventbus plan")))
+        if (message.source.startsWith("^Missing required arg")) assert.isTrue(err.endsWith(hint("eventbus plan")))
+      }
+    })
+  )
+
+  it.live("OPS-22 plans and runs need a cluster that answers: exit code 3", () =>
+    Effect.gen(function* () {
+      const folder = yield* files
+      for (const [command, ...rest] of [["plan", "--all", "--reason", "x"], ["apply", runId], ["runs"]] as const) {
+        const args = ["dlt", command, "app.yaml", "orders", ...rest, "--brokers", "127.0.0.1:1"]
+        const { code, out } = yield* eventbus(folder, ...args)
+        assert.deepStrictEqual([code, out], [3, ""], command)
       }
     })
   )
@@ -235,7 +281,10 @@ describe("eventbus", () => {
         assert.strictEqual(code, 0)
         assert.include(out, `eventbus ${command} app.yaml`)
       }
-      for (const command of ["groups", "list", "show", "rehearse"]) {
+      for (const command of [
+        ...["groups", "list", "show", "rehearse", "plan", "apply", "run", "discard", "restore"],
+        ...["runs", "receipt", "pause", "resume", "cancel", "rate"]
+      ]) {
         const { code, out } = yield* eventbus(folder, "dlt", command, "--help")
         assert.strictEqual(code, 0)
         assert.include(out, `eventbus dlt ${command} app.yaml`)

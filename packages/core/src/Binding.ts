@@ -21,6 +21,7 @@ import { Hostname } from "./Hostname.ts"
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
 import * as ValidationAcrossBindings from "./internal/checks/validationAcrossBindings.ts"
 import * as DeadLetterCommands from "./internal/deadLetters/commands.ts"
+import * as RunCommands from "./internal/runs/ofBinding.ts"
 import {
   type BindingDefinition,
   type Described,
@@ -30,6 +31,7 @@ import {
 } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
 import type { DeadLetters } from "./Replay.ts"
+import type { Runs } from "./ReplayRun.ts"
 
 /** A description: nothing runs yet. `R` is what its handler requires. */
 export interface Binding<out R> extends Described<R> {}
@@ -120,6 +122,16 @@ export const deadLetters = <R>({
   Effect.gen(function* () {
     const broker = yield* Clusters.get(definition.cluster)
     return DeadLetterCommands.make(definition, broker, yield* Hostname, yield* Effect.context<R>())
+  })
+
+/**
+ * The plans and runs of a binding that this process need not run, as `EventBusConnector.runs` has them for one that it runs. Nothing is registered, and no group is joined. The
+ * circuit breaker of a binding that the process does not run is closed. Fails when no cluster has the alias of the binding.
+ */
+export const runs = <R>({ definition }: Binding<R>): Effect.Effect<Runs, UnknownCluster, Broker.Broker> =>
+  Effect.gen(function* () {
+    const broker = yield* Clusters.get(definition.cluster)
+    return RunCommands.make(definition as BindingDefinition<unknown>, broker, yield* Hostname, () => false)
   })
 
 const described = <R>(definition: BindingDefinition<R>): Binding<R> => ({ name: definition.name, definition })

@@ -37,6 +37,12 @@ export interface PlanRequest {
   readonly by?: string
 }
 
+/**
+ * All issues of a request, whatever value it is; empty when `plan` takes it, except that only a binding knows how many tiers it has. The paths of issues of the selection begin
+ * with `selection`. `transforms`: the names of the binding's transforms; without them, every name is taken.
+ */
+export { issues } from "./internal/runs/requestIssues.ts"
+
 /** A plan, and its preview. */
 export interface Plan extends Required<Pick<PlanRequest, "action" | "select" | "ignoreMaxReplays" | "reason" | "by">> {
   /** Names the plan, and the run that applies it: a UUID. */

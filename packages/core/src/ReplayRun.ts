@@ -14,7 +14,7 @@
  * })
  * ```
  */
-import { type Effect, Schema } from "effect"
+import { type Deferred, type Effect, Schema } from "effect"
 import type { BrokerError } from "./BrokerError.ts"
 import type { InvalidArgument, ReplayError, UnknownTier } from "./Replay.ts"
 import type { Plan, PlanRefused, PlanRequest, PlanStale, UnknownPlan } from "./ReplayPlan.ts"
@@ -69,6 +69,12 @@ export interface Receipt extends RunSummary {
   readonly closed: boolean
 }
 
+/** Options of the commands that work on a run. */
+export interface WorkOptions {
+  /** Succeeds once the journal has the beginning of the work: from then on every process sees that the run works. */
+  readonly begun?: Deferred.Deferred<void>
+}
+
 /**
  * Plans and runs of one binding, on its cluster, in whatever state the binding is. A run takes the lease of replays, so runs, replays and discards of one topic and group wait
  * for each other, 20 seconds at most, and fail with `ReplayRunning` then. An id, a number or a name that no command takes fails with `InvalidArgument`, and nothing is done.
@@ -82,13 +88,17 @@ export interface Runs {
    * Applies a plan: works on its run until that is done, paused, stopped or cancelled, and answers the receipt of that moment. The run has the id of the plan. An
    * interruption leaves the run to `resume`, in this process or another one.
    */
-  readonly apply: (planId: string) => Effect.Effect<Receipt, BrokerError | ReplayError | InvalidArgument | PlanRefused>
+  readonly apply: (
+    planId: string,
+    options?: WorkOptions
+  ) => Effect.Effect<Receipt, BrokerError | ReplayError | InvalidArgument | PlanRefused>
   /**
    * Goes on with a run that was paused, that stopped itself, or whose process is gone, as `apply` does. Returns count anew from here. Fails with `PlanStale` when the topic was
    * made again, or when the binding of this process has other topics, or has no transform of the plan's name.
    */
   readonly resume: (
-    runId: string
+    runId: string,
+    options?: WorkOptions
   ) => Effect.Effect<Receipt, BrokerError | ReplayError | InvalidArgument | UnknownRun | RunOver | PlanStale>
   /** Pauses a run, and says why. The process that works on it ends its work within 5 seconds, and gives its lease back. */
   readonly pause: RunCommand

@@ -93,6 +93,10 @@ export const healthOf = ({ status, live, ready, reasons }: Health.Health): Answe
   }))
 })
 
+/** A key that is there only where there is a value. */
+export const given = <K extends string, A>(name: K, value: A | undefined): { readonly [N in K]?: A } =>
+  (value === undefined ? {} : { [name]: value }) as { readonly [N in K]?: A }
+
 /** The most frequent first, and none that never occurred. */
 export const countsOf = (counts: ReadonlyMap<string, number>): ReadonlyArray<Answers.Count> =>
   Array.from(counts, ([name, count]) => ({ name, count }))

@@ -1,7 +1,7 @@
 /**
  * The errors of the connector and of the admin API as answers: `{ _tag, message, ... }` with a status.
  */
-import { EventBusError, Replay } from "@eventbus/core"
+import { EventBusError, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
 import { Schema, SchemaTransformation } from "effect"
 import * as AdminError from "../AdminError.ts"
 import * as Authorizer from "../Authorizer.ts"
@@ -54,6 +54,12 @@ export const foreignDeadLetters = answer(Replay.ForeignDeadLetters, "ForeignDead
 export const deadLetterNotFound = answer(AdminError.DeadLetterNotFound, "DeadLetterNotFound", 404)
 export const rehearsalNotFound = answer(AdminError.RehearsalNotFound, "RehearsalNotFound", 404)
 export const rehearsalRunning = answer(AdminError.RehearsalRunning, "RehearsalRunning", 409)
+export const unknownPlan = answer(ReplayPlan.UnknownPlan, "UnknownPlan", 404)
+export const planExpired = answer(ReplayPlan.PlanExpired, "PlanExpired", 409)
+export const planApplied = answer(ReplayPlan.PlanApplied, "PlanApplied", 409)
+export const planStale = answer(ReplayPlan.PlanStale, "PlanStale", 409)
+export const unknownRun = answer(ReplayRun.UnknownRun, "UnknownRun", 404)
+export const runOver = answer(ReplayRun.RunOver, "RunOver", 409)
 export const invalidRequest = answer(AdminError.InvalidRequest, "InvalidRequest", 400)
 export const unreadableBody = answer(AdminError.UnreadableBody, "UnreadableBody", 400)
 export const clusterFailed = answer(AdminError.ClusterFailed, "ClusterFailed", 502)

@@ -8,7 +8,7 @@ import type { HttpApiEndpoint } from "effect/http-api"
 import { AuthorizerFailed, LoopbackOnly, ReadOnly } from "../AdminError.ts"
 import { type Authorizer, Forbidden, type Permission, type Principal, Unauthorized } from "../Authorizer.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
-import { Guard, PayloadAccess, RequiredPermission } from "./middlewares.ts"
+import { Caller, Guard, PayloadAccess, RequiredPermission } from "./middlewares.ts"
 import * as OwnFiber from "./ownFiber.ts"
 import { isLocal, PeerAddress } from "./peerAddress.ts"
 
@@ -28,23 +28,43 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
       return Guard.of({
         bearer: (respond, { credential, endpoint }) =>
           Effect.gen(function* () {
-            const permission = Context.getUnsafe(endpoint.annotations, RequiredPermission)
+            const permissions = Context.getUnsafe(endpoint.annotations, RequiredPermission)
             const binding = yield* bindingOf(admin)
-            const caller = yield* Effect.result(admit(options, permission, binding, credential))
+            const caller = yield* Effect.result(admit(options, permissions, binding, credential))
             if (Result.isFailure(caller)) {
               return caller.failure._tag === "Unauthorized" ? unauthorized(caller.failure) : yield* caller.failure
             }
             const payload = payloadAccess(options, binding, credential)
-            const answer = Effect.provideService(respond, PayloadAccess, payload.access)
+            const { id } = yield* HttpRouter.params
+            const answer = respond.pipe(
+              Effect.provideService(PayloadAccess, payload.access),
+              Effect.provideService(Caller, callerOf(options, caller.success, binding, credential))
+            )
             return yield* Effect.onExit(answer, (exit) =>
-              permission === "view" && !payload.isSeen()
+              isReading(permissions) && !payload.isSeen()
                 ? Effect.void
-                : note(caller.success, endpoint, binding, payload.isSeen(), exit)
+                : note(caller.success, { endpoint, binding, id, payload: payload.isSeen() }, exit)
             )
           })
       })
     })
   )
+
+const isReading = (permissions: ReadonlyArray<Permission>): boolean => permissions.every((each) => each === "view")
+
+/** Without an authorizer nobody comes to a handler that asks. */
+const callerOf = (
+  { authorizer }: Options,
+  { name }: Principal,
+  binding: string | undefined,
+  credential: Redacted.Redacted<string>
+): Caller["Service"] => ({
+  name,
+  demand: (permission) =>
+    authorizer === undefined
+      ? Effect.fail(new AuthorizerFailed())
+      : Effect.asVoid(ask(() => authorizer(credential, permission, binding)))
+})
 
 /** Asks the authorizer when a handler asks. Without an authorizer nobody sees a payload, and neither where it gives no answer. */
 const payloadAccess = (
@@ -80,20 +100,31 @@ type Refusal = Unauthorized | Forbidden | LoopbackOnly | ReadOnly | AuthorizerFa
 
 const admit = Effect.fnUntraced(function* (
   { authorizer, readOnly }: Options,
-  permission: Permission,
+  permissions: ReadonlyArray<Permission>,
   binding: string | undefined,
   credential: Redacted.Redacted<string>
 ): Effect.fn.Return<Principal, Refusal, HttpServerRequest.HttpServerRequest> {
   if (authorizer === undefined) {
     const request = yield* HttpServerRequest.HttpServerRequest
     if (!isLocal(request, yield* PeerAddress)) return yield* new LoopbackOnly()
-    if (permission !== "view") return yield* new ReadOnly({ authorizer: false })
+    if (!isReading(permissions)) return yield* new ReadOnly({ authorizer: false })
     return { name: "this machine" }
   }
-  const caller = yield* ask(() => authorizer(credential, permission, binding))
-  if (readOnly && permission !== "view") return yield* new ReadOnly({ authorizer: true })
+  const caller = yield* firstOf(permissions, (permission) => ask(() => authorizer(credential, permission, binding)))
+  if (readOnly && !isReading(permissions)) return yield* new ReadOnly({ authorizer: true })
   return caller
 })
+
+/** The answer for the first permission that the caller has, else the refusal for the first one. */
+const firstOf = (
+  [first, ...others]: ReadonlyArray<Permission>,
+  askFor: (permission: Permission) => Effect.Effect<Principal, Unauthorized | Forbidden | AuthorizerFailed>
+): Effect.Effect<Principal, Unauthorized | Forbidden | AuthorizerFailed> =>
+  Effect.catchTag(askFor(first!), "Forbidden", (forbidden) =>
+    others.length === 0
+      ? Effect.fail(forbidden)
+      : Effect.catchTag(firstOf(others, askFor), "Forbidden", () => Effect.fail(forbidden))
+  )
 
 /** A user's function: whatever happens in it, only an answer in time lets a request through (ruling 86). */
 const ask = (
@@ -141,16 +172,23 @@ const principalOf = (answer: unknown): Effect.Effect<Principal> => {
 const unauthorized = ({ _tag, message }: Unauthorized) =>
   HttpServerResponse.jsonUnsafe({ _tag, message }, { status: 401, headers: { "www-authenticate": "Bearer" } })
 
+/** The request that a line is about. */
+interface Asked {
+  readonly endpoint: HttpApiEndpoint.Top
+  readonly binding: string | undefined
+  /** The id in its path. */
+  readonly id: string | undefined
+  readonly payload: boolean
+}
+
 /** One line for each change that somebody asked for, or payload that somebody saw, and how it ended. */
 const note = (
   { name }: Principal,
-  { identifier }: HttpApiEndpoint.Top,
-  binding: string | undefined,
-  payload: boolean,
+  { endpoint: { identifier }, binding, id, payload }: Asked,
   exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
 ) => {
   const of = binding === undefined ? "" : ` of binding '${binding}'`
-  const what = `${identifier}${of}${payload ? ", with payload," : ""}`
+  const what = `${identifier}${id === undefined ? "" : ` '${id}'`}${of}${payload ? ", with payload," : ""}`
   // A name with a line break must not look like another line.
   return LogLine.info(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`))
 }

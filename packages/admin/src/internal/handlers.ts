@@ -9,8 +9,10 @@ import { EventBusAdmin } from "../EventBusAdmin.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
 import { allowed, cutoffOf } from "./parameters.ts"
 import { jsonText, onCluster } from "./requests.ts"
+import * as RunHandlers from "./runs/runHandlers.ts"
 
-export const layer = (api: AdminApi) => Layer.mergeAll(bindings(api), deadLetters(api), LetterHandlers.layer(api))
+export const layer = (api: AdminApi) =>
+  Layer.mergeAll(bindings(api), deadLetters(api), LetterHandlers.layer(api), RunHandlers.layer(api))
 
 const bindings = (api: AdminApi) =>
   HttpApiBuilder.group(

@@ -5,7 +5,7 @@ import type { DeadLetterGroup, DeadLetterList, DeadLetterRecord, Rehearsal, Serd
 import { DeadLetterSelection, Route } from "@eventbus/core"
 import { Cause, Exit, Predicate, Result, type Schema } from "effect"
 import type * as Answers from "../DeadLetterAnswers.ts"
-import { isDate, isoOf } from "./answersOf.ts"
+import { given, isDate, isoOf } from "./answersOf.ts"
 import type { Kept } from "./rehearsals.ts"
 
 /** Most bytes of a key, a value or a header that an answer has. */
@@ -13,9 +13,6 @@ const shownBytes = 65_536
 
 const timeOf = <K extends string>(name: K, millis: number): { readonly [N in K]?: string } =>
   (isDate(millis) ? { [name]: isoOf(millis) } : {}) as { readonly [N in K]?: string }
-
-const given = <K extends string, A>(name: K, value: A | undefined): { readonly [N in K]?: A } =>
-  (value === undefined ? {} : { [name]: value }) as { readonly [N in K]?: A }
 
 export const groupsOf = (
   { groups, other, foreign, unreadable, readMillis }: DeadLetterGroup.GroupReport,

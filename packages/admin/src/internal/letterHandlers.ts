@@ -9,7 +9,7 @@ import { InvalidRequest } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
 import { PayloadAccess } from "./middlewares.ts"
 import { allowed } from "./parameters.ts"
-import { jsonText, onCluster } from "./requests.ts"
+import { jsonText, onCluster, parsed } from "./requests.ts"
 import * as SelectionBody from "./selectionBody.ts"
 
 /** Whether the caller may see payloads. */
@@ -71,12 +71,3 @@ const wrongState = (state: ReadonlyArray<string>) =>
 
 const wrongPosition = (found: string) =>
   Effect.fail(new InvalidRequest({ issues: [{ path: "position", found, allowed: allowed.position }] }))
-
-/** Undefined for a text that is not JSON: as a whole it may hold a secret, so nobody quotes it. */
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

@@ -3,11 +3,12 @@
  */
 import { Context, type Effect } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import type { Permission } from "../Authorizer.ts"
+import type { AuthorizerFailed } from "../AdminError.ts"
+import type { Forbidden, Permission, Unauthorized } from "../Authorizer.ts"
 import * as Errors from "./errorSchemas.ts"
 
-/** The permission that an endpoint needs. */
-export class RequiredPermission extends Context.Service<RequiredPermission, Permission>()(
+/** The permissions of an endpoint: a caller needs one of them. */
+export class RequiredPermission extends Context.Service<RequiredPermission, ReadonlyArray<Permission>>()(
   "@eventbus/admin/RequiredPermission"
 ) {}
 
@@ -16,11 +17,25 @@ export class PayloadAccess extends Context.Service<PayloadAccess, Effect.Effect<
   "@eventbus/admin/PayloadAccess"
 ) {}
 
+/** The caller of a request that was let through. */
+export class Caller extends Context.Service<
+  Caller,
+  {
+    /** The name that the authorizer gave it. */
+    readonly name: string
+    /** Fails unless the caller has this permission, too. */
+    readonly demand: (permission: Permission) => Effect.Effect<void, Unauthorized | Forbidden | AuthorizerFailed>
+  }
+>()("@eventbus/admin/Caller") {}
+
 /** Lets a request through, or not, before anything of it is read. */
-export class Guard extends HttpApiMiddleware.Service<Guard, { provides: PayloadAccess }>()("@eventbus/admin/Guard", {
-  error: [Errors.unauthorized, Errors.forbidden, Errors.loopbackOnly, Errors.readOnly, Errors.authorizerFailed],
-  security: { bearer: HttpApiSecurity.bearer }
-}) {}
+export class Guard extends HttpApiMiddleware.Service<Guard, { provides: PayloadAccess | Caller }>()(
+  "@eventbus/admin/Guard",
+  {
+    error: [Errors.unauthorized, Errors.forbidden, Errors.loopbackOnly, Errors.readOnly, Errors.authorizerFailed],
+    security: { bearer: HttpApiSecurity.bearer }
+  }
+) {}
 
 /** Answers parameters that the schemas refuse, all at once. */
 export class RefusedParameters extends HttpApiMiddleware.Service<RefusedParameters>()("@eventbus/admin/Parameters", {

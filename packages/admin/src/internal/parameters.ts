@@ -19,7 +19,8 @@ export const allowed = {
   before: "'next' of the page before",
   limit: "a whole number, 1 to 500",
   position: "the position of a dead letter in its topic, such as 3@17",
-  id: "the id of a rehearsal"
+  id: "the id of a rehearsal",
+  runId: "the id of a plan, and of its run"
 } as const
 
 type Name = keyof typeof allowed
@@ -76,3 +77,4 @@ export const before = textOf("before", DeadLetterList.isCursor)
 export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))
 export const position = Schema.String.annotate({ description: allowed.position })
 export const id = Schema.String.annotate({ description: allowed.id })
+export const runId = Schema.String.annotate({ description: allowed.runId })

@@ -1,7 +1,7 @@
 /**
  * The parts that handlers of routes share: the body of a request, and the failures of the cluster as one kind of answer.
  */
-import type { BrokerError, EventBusError, Replay } from "@eventbus/core"
+import type { BrokerError, EventBusError, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
 import { ByteSize, Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { ClusterFailed, type DeadLetterNotFound, UnreadableBody } from "../AdminError.ts"
@@ -22,6 +22,15 @@ export const jsonText = (request: HttpServerRequest.HttpServerRequest): Effect.E
   )
 }
 
+/** Undefined for a text that is not JSON: as a whole it may hold a secret, so nobody quotes it. */
+export const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** The failures of commands on dead letters that are not the cluster's. */
 type Own =
   | EventBusError.BindingNotFound
@@ -32,6 +41,9 @@ type Own =
   | Replay.ReplayRunning
   | Replay.ReplayTakenOver
   | Replay.ForeignDeadLetters
+  | ReplayPlan.PlanRefused
+  | ReplayRun.UnknownRun
+  | ReplayRun.RunOver
   | DeadLetterNotFound
 
 const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
@@ -43,6 +55,12 @@ const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "ReplayRunning",
   "ReplayTakenOver",
   "ForeignDeadLetters",
+  "UnknownPlan",
+  "PlanExpired",
+  "PlanApplied",
+  "PlanStale",
+  "UnknownRun",
+  "RunOver",
   "DeadLetterNotFound"
 ])
 

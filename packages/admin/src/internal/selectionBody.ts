@@ -21,28 +21,27 @@ const names = {
 const texts = (description: string) => ({ type: "array", items: { type: "string", description } })
 const time = { type: ["string", "number"], description: "ISO-8601 with Z or an offset, or epoch milliseconds" }
 
+/** A selection, for the OpenAPI document. */
+export const selectSchema = {
+  type: "object",
+  minProperties: 1,
+  additionalProperties: false,
+  description: "What meets all of the criteria and is not excepted. 'all' stands alone, or with 'except'.",
+  properties: {
+    groups: texts(allowed.group),
+    from: time,
+    to: time,
+    keys: texts("a key as UTF-8 text"),
+    records: texts(allowed.position),
+    all: { type: "boolean", enum: [true] },
+    except: texts(allowed.position)
+  }
+}
+
 /** The body of a rehearsal, for the OpenAPI document. */
 export const jsonSchema = {
-  type: "object",
-  required: ["select"],
-  additionalProperties: false,
-  properties: {
-    select: {
-      type: "object",
-      minProperties: 1,
-      additionalProperties: false,
-      description: "What meets all of the criteria and is not excepted. 'all' stands alone, or with 'except'.",
-      properties: {
-        groups: texts(allowed.group),
-        from: time,
-        to: time,
-        keys: texts("a key as UTF-8 text"),
-        records: texts(allowed.position),
-        all: { type: "boolean", enum: [true] },
-        except: texts(allowed.position)
-      }
-    }
-  }
+  ...{ type: "object", required: ["select"], additionalProperties: false },
+  properties: { select: selectSchema }
 }
 
 /** Reads the body of a rehearsal. */
@@ -52,14 +51,14 @@ export const readBody = (
   if (!isRecord(body))
     return Result.fail([{ path: "", found: kindOf(body), allowed: "an object with the key 'select'" }])
   const unknown = Object.keys(body).filter((name) => name !== "select")
-  const found = read(body["select"])
+  const found = readSelect(body["select"])
   const issues = unknown.map((path): ParameterIssue => ({ path, found: "an unknown key", allowed: "select" }))
   if (issues.length === 0) return found
   return Result.fail([...issues, ...(Result.isFailure(found) ? found.failure : [])])
 }
 
 /** Reads the value of `select`. A criterion that cannot be read stays as it is, and the check of selections finds it. */
-const read = (
+export const readSelect = (
   value: unknown
 ): Result.Result<DeadLetterSelection.DeadLetterSelection, ReadonlyArray<ParameterIssue>> => {
   if (!isRecord(value)) return Result.fail([issueOf({ path: "select", given: kindOf(value), expected: "" })])
@@ -73,10 +72,12 @@ const read = (
     : Result.fail(issues.map(issueOf))
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) && !Array.isArray(value)
 
-const kindOf = (value: unknown): string => (value === undefined ? "nothing" : (JSON.stringify(value) ?? "nothing"))
+/** A value as text, or `nothing`. */
+export const kindOf = (value: unknown): string =>
+  value === undefined ? "nothing" : (JSON.stringify(value) ?? "nothing")
 
 /** A name of the program's side is none in a body. */
 const nameIn = (name: string): string =>

@@ -2,8 +2,17 @@
  * The parts that the commands on dead letters share: the binding of the file, its cluster, and their arguments.
  */
 import { Configuration } from "@eventbus/config"
-import { Binding, type BrokerError, type EventBusError, type Rehearsal, type Replay } from "@eventbus/core"
-import { Effect, Option, References } from "effect"
+import {
+  Binding,
+  type Broker,
+  type BrokerError,
+  type EventBusError,
+  type Rehearsal,
+  type Replay,
+  type ReplayPlan,
+  type ReplayRun
+} from "@eventbus/core"
+import { Console, Effect, Option, References } from "effect"
 import { Argument, Flag } from "effect/cli"
 import * as Clusters from "./clusters.ts"
 import * as ConfigurationFile from "./configurationFile.ts"
@@ -33,7 +42,15 @@ export const group = Flag.String("group").pipe(
   Flag.withDescription("Of this group, as 'dlt groups' names it")
 )
 
-interface Source {
+/** Functions of the user may print: the result of a command alone goes to standard output. */
+export const aside = Effect.fnUntraced(function* <A, E, R>(run: Effect.Effect<A, E, R>) {
+  const console = yield* Console.Console
+  const toStderr = { ...console, log: console.error, info: console.error, debug: console.error }
+  return yield* Effect.provideService(run, Console.Console, toStderr)
+})
+
+/** The file, the binding, and how they are read. */
+export interface Source {
   readonly file: string
   readonly binding: string
   readonly profile: ReadonlyArray<string>
@@ -47,11 +64,25 @@ type Failure =
   | EventBusError.UnknownCluster
   | Replay.InvalidArgument
   | Rehearsal.DryRunLayerFailed
+  | Replay.UnknownTier
+  | Replay.ReplayError
+  | ReplayPlan.PlanRefused
+  | ReplayRun.UnknownRun
+  | ReplayRun.RunOver
 
 /** Runs something with the dead letters of the binding. */
-export const withLetters = Effect.fnUntraced(function* <A>(
+export const withLetters = <A>(
   source: Source,
   use: (letters: Replay.DeadLetters) => Effect.Effect<A, Failure | CommandFailed>
+) => withBinding(source, (binding) => Effect.flatMap(Binding.deadLetters(binding), use))
+
+/** Runs something with the plans and runs of the binding. */
+export const withRuns = <A>(source: Source, use: (runs: ReplayRun.Runs) => Effect.Effect<A, Failure | CommandFailed>) =>
+  withBinding(source, (binding) => Effect.flatMap(Binding.runs(binding), use))
+
+const withBinding = Effect.fnUntraced(function* <A>(
+  source: Source,
+  use: (binding: Binding.Binding<never>) => Effect.Effect<A, Failure | CommandFailed, Broker.Broker>
 ) {
   const { file, profile, brokers, binding: name } = source
   const application = yield* Option.match(source.handlers ?? Option.none(), {
@@ -68,7 +99,7 @@ export const withLetters = Effect.fnUntraced(function* <A>(
   if (binding === undefined) {
     return yield* refuse(`no binding '${name}'; the file has ${bindings.map((each) => each.name).join(", ")}`)
   }
-  return yield* Effect.flatMap(Binding.deadLetters(binding), use).pipe(
+  return yield* use(binding).pipe(
     Effect.mapError((error) => (error instanceof CommandFailed ? error : toFailed(error))),
     Effect.provideService(References.LogToStderr, true),
     Effect.provide(yield* Clusters.layer(configuration, brokers))
@@ -77,14 +108,19 @@ export const withLetters = Effect.fnUntraced(function* <A>(
 
 const toFailed = (error: Failure | EventBusError.ConfigurationValidation): CommandFailed => {
   const { _tag, message } = error
-  const code =
-    _tag === "InvalidArgument"
-      ? exitCodes.usage
-      : _tag === "DryRunLayerFailed" || _tag === "ConfigurationValidation"
-        ? exitCodes.refused
-        : exitCodes.unavailable
+  const code = wrongUsage.has(_tag) ? exitCodes.usage : noes.has(_tag) ? exitCodes.refused : exitCodes.unavailable
   return new CommandFailed({ message, code })
 }
+
+type Tag = Failure["_tag"] | EventBusError.ConfigurationValidation["_tag"]
+
+const wrongUsage: ReadonlySet<Tag> = new Set<Tag>(["InvalidArgument", "UnknownTier"])
+
+/** The cluster has answered, and the answer is no. */
+const noes: ReadonlySet<Tag> = new Set<Tag>([
+  ...(["DryRunLayerFailed", "ConfigurationValidation", "ReplayRunning", "ReplayTakenOver"] as const),
+  ...(["UnknownPlan", "PlanExpired", "PlanApplied", "PlanStale", "UnknownRun", "RunOver"] as const)
+])
 
 /** The states of a flag, with commas. */
 export const statesOf = <State extends string>(

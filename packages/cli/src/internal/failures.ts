@@ -10,7 +10,9 @@ export const exitCodes = {
   /** The command line is wrong: an unknown flag or a missing argument. */
   usage: 2,
   /** A required cluster or file cannot be reached. */
-  unavailable: 3
+  unavailable: 3,
+  /** A part of the work is done: a run has come to its end, and letters of its plan stay. */
+  partly: 4
 } as const
 
 /** A failed command. Only its message is printed; an empty message means that the output says everything. */

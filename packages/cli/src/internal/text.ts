@@ -21,9 +21,14 @@ export const indent = (depth: number, line: string): string => `${"  ".repeat(de
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString("en-US").replaceAll(",", " ")} ${count === 1 ? one : many}`
 
-/** A value as JSON. Offsets become text, so that they stay exact. */
+/** A value as JSON. Offsets become text, so that they stay exact, and maps become objects. */
 export const jsonText = (value: unknown): string =>
-  JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? String(each) : each), 2)
+  JSON.stringify(
+    value,
+    (_, each: unknown) =>
+      typeof each === "bigint" ? String(each) : each instanceof Map ? Object.fromEntries(each) : each,
+    2
+  )
 
 /** A time in UTC; the number where no calendar has it. */
 export const timeText = (millis: number): string => {

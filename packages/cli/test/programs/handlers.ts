@@ -1,7 +1,7 @@
 /** Handlers for `eventbus run`: they charge amounts within the limit, and log it. */
 import { Application } from "@eventbus/cli"
 import { Handler, Handlers } from "@eventbus/config"
-import { Serde } from "@eventbus/core"
+import { LetterTransform, Serde } from "@eventbus/core"
 import { Console, Context, Effect, Layer, Schema } from "effect"
 
 class TooMuch extends Schema.TaggedError<TooMuch>()("TooMuch", { cents: Schema.Int }) {}
@@ -11,8 +11,23 @@ class Till extends Context.Service<Till, { readonly limit: number }>()("Till") {
   static readonly dryRun = Layer.succeed(Till, { limit: 5_000 })
 }
 
+const Order = Schema.Struct({ cents: Schema.Int })
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Order))
+
 const charge = Handler.make({
-  value: Serde.json(Schema.Struct({ cents: Schema.Int })),
+  value: Serde.json(Order),
+  transforms: {
+    /** Orders of 10 times the limit and more stay for a person. */
+    cap: ({ value }) =>
+      decode(new TextDecoder().decode(value ?? new Uint8Array())).pipe(
+        Effect.mapError(({ message }) => new LetterTransform.Skip({ reason: message })),
+        Effect.flatMap(({ cents }) =>
+          cents < 10_000
+            ? Effect.succeed({ value: { cents: 1_000 } })
+            : Effect.fail(new LetterTransform.Skip({ reason: "a large order" }))
+        )
+      )
+  },
   handler: ({ value: { cents } }) =>
     Till.use(({ limit }) => (cents > limit ? Effect.fail(new TooMuch({ cents })) : Console.log(`charged ${cents}`)))
 })

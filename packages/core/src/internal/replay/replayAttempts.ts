@@ -73,6 +73,7 @@ const replayPlanned = Effect.fnUntraced(function* (run: Run, planned: Planned, p
     yield* producer.transaction((transaction) => transaction.sendAll(entries))
   })
   yield* write(yield* planned.begun)
+  yield* planned.hasBegun
   const halted = yield* replayPartitions(run).pipe(
     Effect.as<RunHalted | undefined>(undefined),
     Effect.catchIf(isHalted, (ended) => Effect.succeed<RunHalted | undefined>(ended))

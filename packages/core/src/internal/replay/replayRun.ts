@@ -93,6 +93,8 @@ export interface Planned {
   readonly committed: Effect.Effect<void>
   /** The entries of the beginning, written once nobody else can publish for the run. */
   readonly begun: Effect.Effect<ReadonlyArray<ProducerRecord>>
+  /** Called once the beginning is written. */
+  readonly hasBegun: Effect.Effect<void>
   /** The entries of the end. */
   readonly over: (halted: RunHalted | undefined) => Effect.Effect<ReadonlyArray<ProducerRecord>>
 }

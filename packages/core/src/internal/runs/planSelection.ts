@@ -7,7 +7,7 @@ import type { Plan } from "../../ReplayPlan.ts"
 import * as FailureHeaders from "../record/failureHeaders.ts"
 import * as Restores from "../replay/replayRestores.ts"
 import type { Selection } from "../replay/replayRun.ts"
-import * as Requests from "./requests.ts"
+import * as RequestIssues from "./requestIssues.ts"
 import type { Options } from "./runOptions.ts"
 
 type Chosen = Pick<Plan, "action" | "tier" | "select" | "ignoreMaxReplays" | "reason" | "by">
@@ -42,7 +42,7 @@ export const mayWriteTo = (
   { sourceTopic, origins = [], tiers }: Pick<Options, "sourceTopic" | "origins" | "tiers">,
   { action, tier }: Pick<Chosen, "action" | "tier">
 ): ReadonlyArray<string> => {
-  if (!Requests.makesCopies(action)) return []
+  if (!RequestIssues.makesCopies(action)) return []
   if (tier === undefined) return [sourceTopic, ...[...origins].sort()]
   // A plan may be older than the tiers of today.
   return tier <= tiers.count ? [tiers.topicOf(tier).topic] : []

@@ -4,14 +4,12 @@
 import { Duration, Effect } from "effect"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
-import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
 import { InvalidArgument, UnknownTier } from "../../Replay.ts"
 import type { Plan, PlanRequest } from "../../ReplayPlan.ts"
-import { isObject, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 import * as RunMark from "../record/runMark.ts"
-import * as Arguments from "../replay/arguments.ts"
+import * as RequestIssues from "./requestIssues.ts"
 import type { Options } from "./runOptions.ts"
 
 /** A request with its defaults. */
@@ -29,15 +27,6 @@ export type Request = Pick<
   | "reason"
   | "by"
 >
-
-const actions = ["replay", "toTier", "discard", "restore"]
-
-/** Whether a plan publishes copies. */
-export const makesCopies = (action: unknown): boolean => action !== "discard" && action !== "restore"
-
-/** Settings that are about copies. */
-const aboutCopies = ["transform", "rate", "canary", "canaryWait", "stopAbove", "ignoreMaxReplays"]
-const known: ReadonlySet<string> = new Set([...aboutCopies, "action", "tier", "select", "reason", "by"])
 
 const refused = (command: string, { path, found, allowed }: ConfigurationIssue) =>
   Effect.fail(new InvalidArgument({ command, argument: path, given: found, expected: allowed }))
@@ -62,49 +51,16 @@ export const plan = Effect.fnUntraced(function* (
   { tiers, transforms, hostname }: Pick<Options, "tiers" | "transforms" | "hostname">,
   given: PlanRequest
 ): Effect.fn.Return<Request, InvalidArgument | UnknownTier> {
-  const [issue] = issuesOf(given, Array.from(transforms.keys()))
+  const [issue] = RequestIssues.issues(given, Array.from(transforms.keys()))
   if (issue !== undefined) return yield* refused("plan", issue)
-  yield* Arguments.selection("plan", given.select)
-  yield* Arguments.reason("plan", given.reason)
-  const { action, tier, select, transform, reason, by = hostname, ignoreMaxReplays = !makesCopies(action) } = given
-  if (tier !== undefined && !(Number.isInteger(tier) && tier >= 1 && tier <= tiers.count))
-    return yield* new UnknownTier({ tier, tiers: tiers.count })
+  const { action, tier, select, transform, reason, by = hostname } = given
+  const { ignoreMaxReplays = !RequestIssues.makesCopies(action) } = given
+  if (tier !== undefined && tier > tiers.count) return yield* new UnknownTier({ tier, tiers: tiers.count })
   const { rate = Defaults.run.rate, stopAbove = Defaults.run.stopAbove } = given
-  const canary = given.canary ?? (makesCopies(action) ? Defaults.run.canary : 0)
+  const canary = given.canary ?? (RequestIssues.makesCopies(action) ? Defaults.run.canary : 0)
   const { canaryWait = Defaults.run.canaryWaitMillis } = given
   return {
     ...{ action, tier, select, transform, rate, canary, stopAbove, ignoreMaxReplays, reason, by },
     canaryWaitMillis: Duration.toMillis(canaryWait)
   }
 })
-
-const issuesOf = (given: unknown, transforms: ReadonlyArray<string>): ReadonlyArray<ConfigurationIssue> => {
-  if (!isObject(given))
-    return [{ path: "request", found: shown(given), allowed: "an object with action, select and reason" }]
-  const action = read(given, "action")
-  const names = transforms.length === 0 ? "none: the binding has no transforms" : transforms.join(", ")
-  return [
-    ...Object.keys(given)
-      .filter((name) => !known.has(name))
-      .map((name) => ({ path: name, found: shown(read(given, name)), allowed: `one of ${[...known].join(", ")}` })),
-    ...Kinds.oneOf(actions)("action", action),
-    ...tierIssues(action, read(given, "tier")),
-    ...aboutCopies
-      .filter((name) => !makesCopies(action) && read(given, name) !== undefined)
-      .map((name) => ({ path: name, found: shown(read(given, name)), allowed: `nothing: ${action} makes no copies` })),
-    ...Ranges.problemsOfAll(given, {
-      ...Ranges.run,
-      ignoreMaxReplays: Kinds.flag,
-      by: Kinds.name,
-      transform: Kinds.make(names, (name) => typeof name === "string" && transforms.includes(name))
-    })
-  ]
-}
-
-const tierIssues = (action: unknown, tier: unknown): ReadonlyArray<ConfigurationIssue> => {
-  if (action === "toTier")
-    return typeof tier === "number"
-      ? []
-      : [{ path: "tier", found: shown(tier), allowed: "the number of a tier, from 1" }]
-  return tier === undefined ? [] : [{ path: "tier", found: shown(tier), allowed: "nothing: only toTier has a tier" }]
-}

@@ -8,7 +8,7 @@ import * as Refusals from "../replay/replayRefusals.ts"
 import { batchRecords, type Copied, type Planned, RunHalted, type RunState } from "../replay/replayRun.ts"
 import * as Hashes from "./hashes.ts"
 import * as Positions from "./positions.ts"
-import * as Requests from "./requests.ts"
+import * as RequestIssues from "./requestIssues.ts"
 import * as Entries from "./runEntries.ts"
 import * as RunFate from "./runFate.ts"
 import type { RunJournal } from "./runJournal.ts"
@@ -26,6 +26,8 @@ export interface Work {
   /** The state of the replay that publishes. */
   readonly replay: RunState
   readonly nowMillis: number
+  /** Called once the journal has the beginning of the work. */
+  readonly hasBegun: Effect.Effect<void>
 }
 
 /** From so many decided copies on, the share of returns says something. */
@@ -37,7 +39,7 @@ const canaryPollMillis = 1_000
 export const make = (work: Work): Planned => {
   const { options, plan, told, journal, replay } = work
   const progress = new Progress(work)
-  const makesCopies = Requests.makesCopies(plan.action)
+  const makesCopies = RequestIssues.makesCopies(plan.action)
   const transform = plan.transform === undefined ? undefined : options.transforms.get(plan.transform)
 
   /** Obeys what operators have written since. */
@@ -68,6 +70,7 @@ export const make = (work: Work): Planned => {
     }),
     committed: Effect.map(Clock.currentTimeMillis, (nowMillis) => progress.committed(nowMillis)),
     begun: Effect.sync(() => [progress.entry("running", replay)]),
+    hasBegun: work.hasBegun,
     over: (halted) => Effect.sync(() => [progress.entry(halted?.state ?? "done", replay, halted?.reason)])
   }
 }
@@ -190,7 +193,7 @@ class Progress {
   committed(nowMillis: number): void {
     this.#number++
     this.taken += this.#pending
-    if (Requests.makesCopies(this.#work.plan.action))
+    if (RequestIssues.makesCopies(this.#work.plan.action))
       this.#paceMillis = Math.max(this.#paceMillis, nowMillis) + Math.ceil((this.#pending * 1_000) / this.rate)
   }
 

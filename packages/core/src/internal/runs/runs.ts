@@ -1,13 +1,13 @@
 /**
  * The commands of operators about plans and runs of one binding. All that they know is in the journal, so that every process can give them.
  */
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Deferred, Effect, type Scope } from "effect"
 import type { Admin } from "../../Broker.ts"
 import { type BrokerError, RecordTooLarge } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import { InvalidArgument } from "../../Replay.ts"
 import { PlanApplied, type PlanRefused, type PlanRequest, UnknownPlan } from "../../ReplayPlan.ts"
-import { type RunCommand, RunOver, type Runs, UnknownRun } from "../../ReplayRun.ts"
+import { type RunCommand, RunOver, type Runs, UnknownRun, type WorkOptions } from "../../ReplayRun.ts"
 import * as LogLine from "../base/logLine.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as Attempts from "../replay/replayAttempts.ts"
@@ -105,13 +105,13 @@ export const make = (options: Options): Runs => {
       const entry = journal.told(id)?.plan?.entry
       return entry === undefined ? yield* new UnknownPlan({ id, topic }) : PlanEntries.read(id, entry)
     }, Effect.scoped),
-    apply: Effect.fnUntraced(function* (id: string) {
+    apply: Effect.fnUntraced(function* (id: string, work?: WorkOptions) {
       yield* Requests.id("apply", id)
       const session = yield* open(options)
-      yield* apply(options, session, id)
+      yield* apply(options, session, id, noted(work))
       return yield* Effect.catchTag(receiptOf(options, session, id), "UnknownRun", Effect.die)
     }, Effect.scoped),
-    resume: Effect.fnUntraced(function* (id: string) {
+    resume: Effect.fnUntraced(function* (id: string, given?: WorkOptions) {
       yield* Requests.id("resume", id)
       const session = yield* open(options)
       yield* alive(options, session, id)
@@ -120,7 +120,7 @@ export const make = (options: Options): Runs => {
           yield* session.journal.load
           const told = yield* alive(options, session, id)
           yield* PlanChecks.refuseChanged(options, session.admin, id, told.plan.entry)
-          yield* work(options, session, told, lease, state)
+          yield* work(options, session, told, { lease, state, hasBegun: noted(given) })
         })
       )
       return yield* receiptOf(options, session, id)
@@ -185,7 +185,8 @@ const leased = <E>(
 const apply = (
   options: Options,
   { admin, journal }: Session,
-  id: string
+  id: string,
+  hasBegun: Effect.Effect<void>
 ): Effect.Effect<void, Attempts.RunError | PlanRefused, Scope.Scope> =>
   Effect.gen(function* () {
     yield* PlanChecks.applicable(options, journal, id)
@@ -194,7 +195,7 @@ const apply = (
         yield* journal.load
         const told = yield* PlanChecks.applicable(options, journal, id)
         yield* PlanChecks.refuseStale(options, admin, id, told.plan.entry)
-        yield* work(options, { admin, journal }, told, lease, state)
+        yield* work(options, { admin, journal }, told, { lease, state, hasBegun })
       })
     ).pipe(
       Effect.catchTag("ReplayRunning", (running) =>
@@ -215,19 +216,28 @@ const tell = ({ deadLetterTopic }: Options, id: string, { replayed }: RunState, 
   return log(`Run ${id} over '${deadLetterTopic}' is ${halted?.state ?? "done"}, ${replayed} letters later${why}`)
 }
 
+/** Tells whoever waits for the beginning. */
+const noted = ({ begun }: WorkOptions = {}): Effect.Effect<void> =>
+  begun === undefined ? Effect.void : Effect.asVoid(Deferred.succeed(begun, undefined))
+
+interface Working {
+  readonly lease: Lease
+  readonly state: RunState
+  readonly hasBegun: Effect.Effect<void>
+}
+
 /** Works on a run until it is done, or halted. */
 const work = Effect.fnUntraced(function* (
   options: Options,
   { admin, journal }: Session,
   told: PlanChecks.Planned,
-  lease: Lease,
-  replay: RunState
+  { lease, state: replay, hasBegun }: Working
 ) {
   const plan = told.plan.entry
   const fate = yield* RunFate.open(options, admin, plan, told)
   const before = yield* fate.look
   const nowMillis = yield* Clock.currentTimeMillis
-  const planned = RunProgress.make({ options, plan, told, journal, fate, before, replay, nowMillis })
+  const planned = RunProgress.make({ options, plan, told, journal, fate, before, replay, nowMillis, hasBegun })
   const request = PlanEntries.read(told.id, plan)
   const selection = yield* PlanSelection.selectionOf(options, admin, request, Survey.toMap(request.ends))
   const publish = Effect.as(Attempts.publish(options, { ...selection, planned }, replay, lease), undefined)

@@ -1,0 +1,66 @@
+/**
+ * Turns plans, runs and receipts into answers that JSON can hold. Without `payload`, nothing in them quotes a record.
+ */
+import { DeadLetterSelection, type ReplayPlan, type ReplayRun } from "@eventbus/core"
+import type * as Answers from "../../RunAnswers.ts"
+import { countsOf, given, isDate, isoOf } from "../answersOf.ts"
+
+export const planOf = (plan: ReplayPlan.Plan, payload: boolean): Answers.Plan => {
+  const { id, action, tier, transform, rate, canary, canaryWaitMillis, stopAbove, ignoreMaxReplays } = plan
+  const { reason, by, count, passedOver, unreadable } = plan
+  return {
+    ...{ id, action, rate, canary, canaryWaitMillis, stopAbove, ignoreMaxReplays, reason, by, count },
+    ...given("tier", tier),
+    ...given("transform", transform),
+    select: selectionOf(plan.select, payload),
+    sample: plan.sample.map(DeadLetterSelection.formatPosition),
+    targets: countsOf(plan.targets),
+    ...refusedOf(plan.refusals, payload),
+    ...{ passedOver, unreadable, created: isoOf(plan.createdAtMillis), expires: isoOf(plan.expiresAtMillis) }
+  }
+}
+
+const selectionOf = (select: DeadLetterSelection.DeadLetterSelection, payload: boolean): Answers.Selection => {
+  const { fingerprints, fromMillis, toMillis, keys, records, all, except } = select
+  return {
+    ...given("groups", fingerprints),
+    ...given("from", timeOf(fromMillis)),
+    ...given("to", timeOf(toMillis)),
+    ...given("keys", payload ? keys : undefined),
+    ...given("keyCount", keys?.length),
+    ...given("records", records?.map(DeadLetterSelection.formatPosition)),
+    ...given("all", all),
+    ...given("except", except?.map(DeadLetterSelection.formatPosition))
+  }
+}
+
+/** A time that no calendar has is shown as its number. */
+const timeOf = (millis: number | undefined): string | undefined =>
+  millis === undefined ? undefined : isDate(millis) ? isoOf(millis) : String(millis)
+
+/** A function that repairs letters may say in words what it has found in one. */
+const refusedOf = (
+  refusals: ReadonlyMap<string, number>,
+  payload: boolean
+): Pick<Answers.Plan, "refused" | "refusals"> => ({
+  refused: Array.from(refusals.values()).reduce((sum, count) => sum + count, 0),
+  ...given("refusals", payload ? countsOf(refusals) : undefined)
+})
+
+export const runOf = (run: ReplayRun.RunSummary, payload: boolean): Answers.Run => {
+  const { id, action, tier, transform, state, stateReason, reason, by, count, dealtWith, refused, rate, host, pid } =
+    run
+  return {
+    ...{ id, action, state, reason, by, count, dealtWith, refused, rate, host, pid },
+    ...given("tier", tier),
+    ...given("transform", transform),
+    ...given("stateReason", stateReason),
+    ...given("refusals", payload ? countsOf(run.refusals) : undefined),
+    ...{ started: isoOf(run.startedAtMillis), updated: isoOf(run.updatedAtMillis) }
+  }
+}
+
+export const receiptOf = (receipt: ReplayRun.Receipt, payload: boolean): Answers.Receipt => {
+  const { passed, cameBack, waiting, elsewhere, closed } = receipt
+  return { ...runOf(receipt, payload), passed, cameBack, waiting, elsewhere, closed }
+}

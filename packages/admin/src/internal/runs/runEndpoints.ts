@@ -1,0 +1,106 @@
+/**
+ * The routes about plans over dead letters and their runs, as a declaration.
+ */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import * as RunAnswers from "../../RunAnswers.ts"
+import * as Errors from "../errorSchemas.ts"
+import { RequiredPermission } from "../middlewares.ts"
+import * as Parameters from "../parameters.ts"
+import * as PlanBody from "./planBody.ts"
+
+const ofBinding = { name: Parameters.name }
+const params = { ...ofBinding, id: Parameters.runId }
+const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding, Errors.clusterFailed] as const
+const body = [Errors.invalidArgument, Errors.invalidRequest, Errors.unreadableBody] as const
+const ofRun = [...lookup, Errors.invalidArgument, Errors.unknownRun] as const
+const ofCommand = [...lookup, ...body, Errors.unknownRun, Errors.runOver] as const
+const ofWork = [Errors.replayRunning, Errors.replayTakenOver, Errors.planStale] as const
+const begun = RunAnswers.Receipt.pipe(HttpApiSchema.status(202))
+
+const withBody =
+  (schema: object) =>
+  (operation: Record<string, unknown>): Record<string, unknown> => ({
+    ...operation,
+    requestBody: { required: true, content: { "application/json": { schema } } }
+  })
+
+/** The route reads a body, and takes only an empty one. */
+const withoutBody = ({ requestBody: _, ...operation }: Record<string, unknown>): Record<string, unknown> => operation
+
+/** A plan needs the one for its action. */
+const worker = ["replay", "discard"] as const
+
+export const runs = HttpApiGroup.make("runs").add(
+  HttpApiEndpoint.post("makePlan", "/bindings/:name/dlt/plans", {
+    params: ofBinding,
+    payload: Schema.Unknown,
+    success: RunAnswers.Plan.pipe(HttpApiSchema.status(201)),
+    error: [...lookup, ...body, Errors.unknownTier]
+  })
+    .annotate(RequiredPermission, worker)
+    .annotate(OpenApi.Summary, "Make a plan: what a run would do with dead letters, before it does it")
+    .annotate(OpenApi.Transform, withBody(PlanBody.jsonSchema)),
+  HttpApiEndpoint.get("plan", "/bindings/:name/dlt/plans/:id", {
+    params,
+    success: RunAnswers.Plan,
+    error: [...lookup, Errors.invalidArgument, Errors.unknownPlan]
+  })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "A plan"),
+  HttpApiEndpoint.post("applyPlan", "/bindings/:name/dlt/plans/:id/apply", {
+    params,
+    payload: Schema.Unknown,
+    success: begun,
+    error: [...lookup, ...body, ...ofWork, Errors.unknownPlan, Errors.planExpired, Errors.planApplied]
+  })
+    .annotate(RequiredPermission, worker)
+    .annotate(OpenApi.Summary, "Apply a plan: its run begins, and goes on in this process")
+    .annotate(OpenApi.Transform, withoutBody),
+  HttpApiEndpoint.get("runs", "/bindings/:name/dlt/runs", {
+    params: ofBinding,
+    success: RunAnswers.Runs,
+    error: lookup
+  })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "All runs, the newest first"),
+  HttpApiEndpoint.get("receipt", "/bindings/:name/dlt/runs/:id", { params, success: RunAnswers.Receipt, error: ofRun })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "A run, and the outcome of its copies by now"),
+  HttpApiEndpoint.post("pauseRun", "/bindings/:name/dlt/runs/:id/pause", {
+    params,
+    payload: Schema.Unknown,
+    success: RunAnswers.Receipt,
+    error: ofCommand
+  })
+    .annotate(RequiredPermission, ["operate", ...worker])
+    .annotate(OpenApi.Summary, "Pause a run, whichever process works on it")
+    .annotate(OpenApi.Transform, withBody(PlanBody.reasonSchema)),
+  HttpApiEndpoint.post("cancelRun", "/bindings/:name/dlt/runs/:id/cancel", {
+    params,
+    payload: Schema.Unknown,
+    success: RunAnswers.Receipt,
+    error: ofCommand
+  })
+    .annotate(RequiredPermission, ["operate", ...worker])
+    .annotate(OpenApi.Summary, "End a run for good; copies that are published stay")
+    .annotate(OpenApi.Transform, withBody(PlanBody.reasonSchema)),
+  HttpApiEndpoint.post("resumeRun", "/bindings/:name/dlt/runs/:id/resume", {
+    params,
+    payload: Schema.Unknown,
+    success: begun,
+    error: [...ofCommand, ...ofWork]
+  })
+    .annotate(RequiredPermission, worker)
+    .annotate(OpenApi.Summary, "Go on with a run, in this process")
+    .annotate(OpenApi.Transform, withoutBody),
+  HttpApiEndpoint.post("setRunRate", "/bindings/:name/dlt/runs/:id/rate", {
+    params,
+    payload: Schema.Unknown,
+    success: RunAnswers.Receipt,
+    error: ofCommand
+  })
+    .annotate(RequiredPermission, worker)
+    .annotate(OpenApi.Summary, "Set the rate of a run: most copies a second")
+    .annotate(OpenApi.Transform, withBody(PlanBody.rateSchema))
+)
