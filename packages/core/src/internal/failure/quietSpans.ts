@@ -31,14 +31,15 @@ const isQuiet = new WeakSet<Tracer.Span>()
 /** The span itself, since a tracer knows its own: its methods do not throw any more. */
 const quiet = (span: Tracer.Span): Tracer.Span => {
   if (isQuiet.has(span)) return span
-  isQuiet.add(span)
   const { end, attribute, event, addLinks } = span
-  return Object.assign(span, {
+  Object.assign(span, {
     end: caught(end.bind(span)),
     attribute: caught(attribute.bind(span)),
     event: caught(event.bind(span)),
     addLinks: caught(addLinks.bind(span))
   })
+  isQuiet.add(span)
+  return span
 }
 
 const caught =
