@@ -110,7 +110,8 @@ describe("C05 a thrown value that is not a proper Error", () => {
   )
 
   for (const [name, make] of Object.entries(proxies)) {
-    const fails = ({ value }: { readonly value: string }) => (value === "bad" ? Effect.fail(make()) : Effect.void)
+    const fails = ({ value }: { readonly value: string }) =>
+      value === "bad" ? Effect.fail(make() as never) : Effect.void
     const settings = { ...orders, retry: RetryPolicy.none }
     const store = { idempotency: { key: ({ value }: { readonly value: string }) => value } }
     const bindings: Readonly<Record<string, Binding.Binding<IdempotencyStore.IdempotencyStore>>> = {

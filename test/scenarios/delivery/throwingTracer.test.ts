@@ -90,7 +90,7 @@ describe("OBS-15 ruling 86 a program's tracer that throws", () => {
         yield* append("orders", 0, ["bad", "good"])
         const handled: Array<string> = []
         const handler = ({ value }: { readonly value: string }) =>
-          value === "bad" ? Effect.fail("declined") : Effect.sync(() => handled.push(value))
+          value === "bad" ? Effect.fail("declined" as never) : Effect.sync(() => handled.push(value))
         const spans = Tracer.make({
           span: (options) => Object.defineProperties(Tracer.nativeTracer.span(options), propertiesOf(change))
         })
