@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, RetryPolicy } from "@eventbus/core"
+import { Binding, IdempotencyStore, RetryPolicy } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
-import { append, headersOf, orders, scenario, settle, start } from "../scenarios/bus.ts"
+import { advance, append, headersOf, orders, scenario, settle, start } from "../scenarios/bus.ts"
 
 const withoutMessage = Object.defineProperty(new Error(), "message", { value: undefined })
 const throwingGetter = Object.defineProperty(new Error(), "message", {
@@ -25,6 +25,24 @@ const hostile: ReadonlyArray<unknown> = [
   Object.create(null),
   Symbol("x")
 ]
+
+const revoked = (target: object): unknown => {
+  const { proxy, revoke } = Proxy.revocable(target, {})
+  revoke()
+  return proxy
+}
+
+/** Values that throw when somebody asks which class made them. */
+const proxies: Readonly<Record<string, () => unknown>> = {
+  "a revoked Proxy of an object": () => revoked({}),
+  "a revoked Proxy of a function": () => revoked(() => {}),
+  "a Proxy whose prototype throws": () =>
+    new Proxy(new Error("hidden"), {
+      getPrototypeOf: () => {
+        throw new Error("no prototype for you")
+      }
+    })
+}
 
 /** Ways in which a handler can end badly. */
 const ways: Record<string, (value: unknown) => Effect.Effect<void, never>> = {
@@ -90,4 +108,47 @@ describe("C05 a thrown value that is not a proper Error", () => {
       assert.strictEqual(yield* memory.committed("billing", "orders", 0), BigInt(hostile.length))
     })
   )
+
+  for (const [name, make] of Object.entries(proxies)) {
+    const fails = ({ value }: { readonly value: string }) =>
+      value === "bad" ? Effect.fail(make() as never) : Effect.void
+    const settings = { ...orders, retry: RetryPolicy.none }
+    const store = { idempotency: { key: ({ value }: { readonly value: string }) => value } }
+    const bindings: Readonly<Record<string, Binding.Binding<IdempotencyStore.IdempotencyStore>>> = {
+      "record by record": Binding.make("orders", { ...settings, handler: fails }),
+      "side by side": Binding.make("orders", { ...settings, processingOrder: "unordered", handler: fails }),
+      "with a store": Binding.make("orders", { ...settings, ...store, handler: fails }),
+      "in batches": Binding.makeBatch("orders", {
+        ...settings,
+        handleBatch: ({ deliveries }) => Effect.forEach(deliveries, fails)
+      })
+    }
+    for (const [how, binding] of Object.entries(bindings)) {
+      scenario(`CLS-10 Effect.fail of ${name}, ${how}: the record is dead-lettered, those behind it are handled`, () =>
+        Effect.gen(function* () {
+          const memory = yield* MemoryBroker.MemoryBroker
+          yield* memory.createTopic("orders")
+          yield* append("orders", 0, ["good", "bad", "behind"])
+          const app = yield* start(binding)
+          for (let second = 0; second < 5; second++) yield* advance("1 second")
+          assert.strictEqual((yield* memory.log("orders.DLT", 0)).length, 1)
+          assert.strictEqual(yield* memory.committed("billing", "orders", 0), 3n)
+          assert.deepStrictEqual(app.of("SessionCrashed"), [])
+        }).pipe(Effect.provide(IdempotencyStore.layerMemory()))
+      )
+    }
+    scenario(`CLS-10 a handler of batches succeeds with ${name}`, () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, ["a", "b"])
+        const app = yield* start(
+          Binding.makeBatch("orders", { ...settings, handleBatch: () => Effect.sync(() => make()) })
+        )
+        yield* advance("1 second")
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 2n)
+        assert.deepStrictEqual(app.of("SessionCrashed"), [])
+      }).pipe(Effect.provide(IdempotencyStore.layerMemory()))
+    )
+  }
 })

@@ -165,10 +165,17 @@ describe("log lines", () => {
             throw new Error("no")
           }
         })
+        // Neither JSON nor text can be made of it.
+        const hostile = Object.defineProperty(Object.create(null), "broken", {
+          enumerable: true,
+          get: () => lines.at(99)!.length
+        })
+        yield* Effect.annotateLogs(Effect.log(hostile), { hostile })
         assert.deepStrictEqual(lines, [
           'INFO first\\u000aINFO [orders|orders|0|0|g|h] forged {"key":"<redacted>","big":2}',
           'INFO {"name":"loop","self":"[Circular]"}',
-          "INFO [object Object]"
+          "INFO [object Object]",
+          "INFO a value that cannot be written hostile=a value that cannot be written"
         ])
       })
     )

@@ -77,7 +77,15 @@ const annotationsOf = ({ fiber }: Logger.Options<unknown>): ReadonlyMap<string, 
 const messages = (message: unknown): ReadonlyArray<unknown> => (Array.isArray(message) ? message : [message])
 
 const printed = (value: unknown): string =>
-  oneLine(typeof value === "string" ? value : (asJson(value) ?? String(value)))
+  oneLine(typeof value === "string" ? value : (asJson(value) ?? asText(value)))
+
+const asText = (value: unknown): string => {
+  try {
+    return String(value)
+  } catch {
+    return "a value that cannot be written"
+  }
+}
 
 const asJson = (value: unknown): string | undefined => {
   if (typeof value !== "object" || value === null) return undefined

@@ -2,9 +2,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Binding, RetryPolicy } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect, Tracer } from "effect"
+import { Context, Effect, Option, Tracer } from "effect"
 import { advance, append, orders, scenario, start, valuesOf } from "../bus.ts"
-import { withoutUnhandled } from "../hostileAnswers.ts"
+import { lateOnes, withoutUnhandled } from "../hostileAnswers.ts"
 
 const broken = (): never => {
   throw new Error("the exporter is away")
@@ -16,6 +16,8 @@ const spansWith = (change: object) =>
 
 const tracers = {
   span: Tracer.make({ span: broken }),
+  "an async span": Tracer.make({ span: (async () => broken()) as () => never }),
+  "an async end of a span": spansWith({ end: async () => broken() }),
   "end of a span": spansWith({ end: broken }),
   "attribute of a span": spansWith({ attribute: broken }),
   "event of a span": spansWith({ event: broken })
@@ -46,10 +48,63 @@ describe("OBS-15 ruling 86 a program's tracer that throws", () => {
           for (let second = 0; second < 10; second++) yield* advance("1 second")
           assert.deepStrictEqual(handled, ["a", "b"])
           assert.deepStrictEqual(yield* valuesOf("orders.DLT"), [])
+          yield* lateOnes
           const told = lines.filter((line) => line.includes("the tracer failed: Error: the exporter is away"))
-          assert.lengthOf(told, name === "event of a span" ? 0 : 1)
+          assert.lengthOf(told, name === "event of a span" || name === "an async span" ? 0 : 1)
         })
       )
     )
   }
+
+  scenario("a tracer with one span for all: its methods are wrapped once", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      yield* append("orders", 0, ["a"])
+      const one = Tracer.nativeTracer.span({
+        ...{ name: "left out", parent: Option.none(), annotations: Context.empty(), links: [] },
+        ...{ startTime: 0n, kind: "internal", root: true, sampled: true }
+      })
+      const spans = Tracer.make({ span: () => one })
+      yield* start(Binding.make("orders", { ...orders, handler: () => Effect.void })).pipe(
+        Effect.provideService(Tracer.Tracer, spans)
+      )
+      yield* advance("1 second")
+      const { end } = one
+      yield* append("orders", 0, ["b", "c"])
+      yield* advance("1 second")
+      assert.strictEqual(one.end, end)
+    })
+  )
+
+  const nameless: Readonly<Record<string, object>> = {
+    "no traceId": { traceId: undefined },
+    "a number as spanId": { spanId: 7 },
+    "no sampled": { sampled: undefined }
+  }
+  for (const [name, change] of Object.entries(nameless)) {
+    scenario(`a span with ${name}: a record that fails is dead-lettered, and the one behind it is handled`, () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, ["bad", "good"])
+        const handled: Array<string> = []
+        const handler = ({ value }: { readonly value: string }) =>
+          value === "bad" ? Effect.fail("declined" as never) : Effect.sync(() => handled.push(value))
+        const spans = Tracer.make({
+          span: (options) => Object.defineProperties(Tracer.nativeTracer.span(options), propertiesOf(change))
+        })
+        const app = yield* start(Binding.make("orders", { ...orders, retry: RetryPolicy.none, handler })).pipe(
+          Effect.provideService(Tracer.Tracer, spans)
+        )
+        for (let second = 0; second < 10; second++) yield* advance("1 second")
+        assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["bad"])
+        assert.deepStrictEqual(handled, ["good"])
+        assert.deepStrictEqual(app.of("SessionCrashed"), [])
+      })
+    )
+  }
 })
+
+const propertiesOf = (change: object): PropertyDescriptorMap =>
+  Object.fromEntries(Object.entries(change).map(([name, value]) => [name, { value }]))

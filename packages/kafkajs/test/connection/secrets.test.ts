@@ -33,6 +33,31 @@ describe("SEC-01 a secret", () => {
     }
   })
 
+  it.effect("that begins like another one leaves nothing of the other one", () =>
+    Effect.gen(function* () {
+      const secrets = makeSecrets()
+      for (const secret of ["svc", "svc-9f8a7"]) yield* secrets.read("it", Redacted.make(secret))
+      assert.strictEqual(secrets.redact("svc-9f8a7 of svc"), "<redacted> of <redacted>")
+    })
+  )
+
+  it.effect(
+    "that nobody can read any more, or whose provider fails with something without text, is not available",
+    () =>
+      Effect.gen(function* () {
+        const secrets = makeSecrets()
+        const { proxy: revoked, revoke } = Proxy.revocable({}, {})
+        revoke()
+        const wiped = Redacted.make("hunter2")
+        Redacted.wipeUnsafe(wiped)
+        for (const secret of [Effect.fail(Object.create(null)), Effect.fail(revoked), Effect.die(revoked), wiped]) {
+          const failed = yield* Effect.flip(secrets.read("the password", secret as never))
+          assert.strictEqual(failed.type, "CREDENTIALS")
+          assert.include(failed.detail, "the password")
+        }
+      })
+  )
+
   it.effect("that was read is redacted from errors", () =>
     Effect.gen(function* () {
       const secrets = makeSecrets()

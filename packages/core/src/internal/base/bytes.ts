@@ -1,11 +1,7 @@
 /** Whether a value is bytes. */
 
+/** Reads the inner kind of a typed array, of whatever realm: no name that an object gives itself, and no Proxy, has one. */
+const kindOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)?.get
+
 /** True for a `Uint8Array`, also one of another realm, and for a `Buffer`. Never throws. */
-export const isBytes = (value: unknown): value is Uint8Array => {
-  try {
-    return value instanceof Uint8Array || Object.prototype.toString.call(value) === "[object Uint8Array]"
-  } catch {
-    // A Proxy whose traps throw.
-    return false
-  }
-}
+export const isBytes = (value: unknown): value is Uint8Array => kindOf?.call(value) === "Uint8Array"

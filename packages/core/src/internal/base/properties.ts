@@ -32,3 +32,12 @@ export const isObject = (value: unknown): value is object => {
     return false
   }
 }
+
+/** Whether the value was made by the class. The prototype of a Proxy may throw. */
+export const isInstance = <A>(value: unknown, made: abstract new (...given: never) => A): value is A => {
+  try {
+    return value instanceof made
+  } catch {
+    return false
+  }
+}

@@ -3,6 +3,7 @@
  * and so does a limit on concurrency (ruling 28).
  */
 import { Cause, Effect, Exit } from "effect"
+import { isInstance } from "../base/properties.ts"
 import * as Failures from "../failure/failure.ts"
 import { Undecodable } from "../record/decoding.ts"
 import { type DeliveryResult, heldByBreaker } from "../record/deliveryResult.ts"
@@ -14,7 +15,7 @@ import { deadLetter, retryStateOf } from "./routing.ts"
 /** Why a call found its record unreadable; undefined when the handler was called. */
 export const undecodableOf = (cause: Cause.Cause<unknown>): Undecodable | undefined => {
   const failed = cause.reasons.find(Cause.isFailReason)
-  return failed?.error instanceof Undecodable ? failed.error : undefined
+  return isInstance(failed?.error, Undecodable) ? failed.error : undefined
 }
 
 /** Settles a record that turned out to be unreadable when it had its slot. The record waits for another slot when the breaker has opened meanwhile. */

@@ -3,6 +3,7 @@
  */
 import { Cause, Exit, Option } from "effect"
 import { BatchProcessing } from "../../EventBusError.ts"
+import { isInstance } from "../base/properties.ts"
 
 /** Indices are those of the batch. */
 export interface Verdict {
@@ -30,14 +31,14 @@ export class PartOfBatch {
 /** The verdict of a call. `given`: the indices that were meant for it. Undefined after a plain success, and when the handler named no record, or one that it did not get. */
 export const ofExit = (exit: Exit.Exit<unknown, unknown>, given: ReadonlyArray<number>): Verdict | undefined => {
   if (Exit.isFailure(exit)) return of(exit.cause, given)
-  return exit.value instanceof PartOfBatch ? translated(exit.value.verdict, given) : undefined
+  return isInstance(exit.value, PartOfBatch) ? translated(exit.value.verdict, given) : undefined
 }
 
 /** The verdict of a call that failed. */
 export const of = (cause: Cause.Cause<unknown>, given: ReadonlyArray<number>): Verdict | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (error instanceof PartOfBatch) return translated(error.verdict, given)
-  if (!(error instanceof BatchProcessing)) return undefined
+  if (isInstance(error, PartOfBatch)) return translated(error.verdict, given)
+  if (!isInstance(error, BatchProcessing)) return undefined
   const failures = new Map(error.failures.map((failure) => [failure.index, failure.error]))
   if (Array.from(failures.keys()).some((index) => !Number.isInteger(index) || index < 0 || index >= given.length))
     return undefined

@@ -11,6 +11,7 @@ import type { Claim, IdempotencyStoreError, KeyState, Options, Token } from "../
 import * as UserFunction from "../../UserFunction.ts"
 import { escaped } from "../base/derivedNames.ts"
 import * as LogLine from "../base/logLine.ts"
+import { isInstance } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 import { defaultCluster } from "./bindingKey.ts"
 import * as StoreAnswers from "./storeAnswers.ts"
@@ -24,7 +25,7 @@ export const alreadyHandled = new AlreadyHandled()
 
 /** Whether a handler ended because its work was done already. */
 export const isAlreadyHandled = (cause: Cause.Cause<unknown>): boolean =>
-  cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof AlreadyHandled)
+  cause.reasons.some((reason) => Cause.isFailReason(reason) && isInstance(reason.error, AlreadyHandled))
 
 /** Between two looks at a claim of somebody else: doubled up to the longest. */
 const firstPauseMillis = 50

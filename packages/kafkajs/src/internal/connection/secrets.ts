@@ -24,9 +24,14 @@ export interface Secrets {
   readonly redact: (text: string) => string
 }
 
+/** A provider may fail with anything: a Proxy, or an object that has no text. */
 const textOf = (error: unknown): string => {
-  if (!(error instanceof Error)) return String(error)
-  return error.message === "" ? error.name : error.message
+  try {
+    if (!(error instanceof Error)) return String(error)
+    return error.message === "" ? error.name : error.message
+  } catch {
+    return "it failed with something that has no text"
+  }
 }
 
 /** A provider is a user's, and what it says may hold secrets: the log gets nothing of a rejection. */
@@ -78,13 +83,24 @@ export const makeSecrets = (): Secrets => {
     reveal,
     read: (what, text) => {
       if (typeof text === "string") return Effect.succeed(text)
-      if (Redacted.isRedacted(text)) return Effect.sync(() => reveal(text))
+      if (Redacted.isRedacted(text)) {
+        // It may be wiped by now.
+        return Effect.suspend(() =>
+          isSecret(text)
+            ? Effect.succeed(reveal(text))
+            : Effect.fail(unusable(what, text, "a Redacted with a text in it"))
+        )
+      }
       return Effect.flatMap(guard(what, text), (given) =>
         isSecret(given)
           ? Effect.succeed(reveal(given))
           : Effect.fail(unusable(what, given, "a Redacted with a text in it"))
       )
     },
-    redact: (text) => [...seen].reduce((safe, secret) => safe.replaceAll(secret, "<redacted>"), text)
+    // The longest first: a secret may be the beginning of another one.
+    redact: (text) =>
+      [...seen]
+        .sort((a, b) => b.length - a.length)
+        .reduce((safe, secret) => safe.replaceAll(secret, "<redacted>"), text)
   }
 }
