@@ -160,7 +160,8 @@ export const batchRecord = (
   entry: BatchEntry | null
 ): ProducerRecord => written(topic, `batch/${id}/${number}/${groupId}`, entry)
 
-const form = /^(?:(plan|run|halt|rate|closed)|batch)\/([0-9a-f-]{36})(?:\/(\d{1,9}))?\/(.*)$/s
+/** Only a batch has a number: the name of a group may begin with one, and a slash. */
+const form = /^(?:(plan|run|halt|rate|closed)\/([0-9a-f-]{36})|batch\/([0-9a-f-]{36})\/(\d{1,9}))\/(.*)$/s
 
 const decoders = {
   plan: Schema.decodeUnknownOption(Schema.fromJsonString(PlanEntry)),
@@ -174,8 +175,9 @@ const decoders = {
 /** Applies a record of the journal. One that is malformed, of another group, or written outside of a transaction changes nothing. */
 export const apply = (all: Map<string, Told>, groupId: string, found: ConsumerRecord): void => {
   if (found.transactional === false || found.key === null) return
-  const [, kind, id, number, group] = form.exec(decoder.decode(found.key)) ?? []
-  if (id === undefined || group !== groupId || (kind === undefined) !== (number !== undefined)) return
+  const [, kind, ofKind, ofBatch, number, group] = form.exec(decoder.decode(found.key)) ?? []
+  const id = ofKind ?? ofBatch
+  if (id === undefined || group !== groupId) return
   const told = all.get(id) ?? { id, batches: new Map<number, BatchEntry>() }
   const text = found.value === null ? undefined : decoder.decode(found.value)
   if (number !== undefined) applyBatch(told, Number(number), text)
