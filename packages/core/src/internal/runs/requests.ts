@@ -8,7 +8,7 @@ import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
 import { InvalidArgument, UnknownTier } from "../../Replay.ts"
 import type { Plan, PlanRequest } from "../../ReplayPlan.ts"
-import { isObject, read } from "../base/properties.ts"
+import { isObject, namesOf, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 import * as RunMark from "../record/runMark.ts"
 import * as Arguments from "../replay/arguments.ts"
@@ -60,13 +60,15 @@ export const rate = (command: string, given: unknown): Effect.Effect<void, Inval
 /** A request, complete. */
 export const plan = Effect.fnUntraced(function* (
   { tiers, transforms, hostname }: Pick<Options, "tiers" | "transforms" | "hostname">,
-  given: PlanRequest
+  asked: PlanRequest
 ): Effect.fn.Return<Request, InvalidArgument | UnknownTier> {
+  const given = snapshotOf(asked)
   const [issue] = issuesOf(given, Array.from(transforms.keys()))
   if (issue !== undefined) return yield* refused("plan", issue)
   yield* Arguments.selection("plan", given.select)
   yield* Arguments.reason("plan", given.reason)
   const { action, tier, select, transform, reason, by = hostname, ignoreMaxReplays = !makesCopies(action) } = given
+  yield* Arguments.text("plan", "by", by)
   if (tier !== undefined && !(Number.isInteger(tier) && tier >= 1 && tier <= tiers.count))
     return yield* new UnknownTier({ tier, tiers: tiers.count })
   const { rate = Defaults.run.rate, stopAbove = Defaults.run.stopAbove } = given
@@ -77,6 +79,16 @@ export const plan = Effect.fnUntraced(function* (
     canaryWaitMillis: Duration.toMillis(canaryWait)
   }
 })
+
+/** Each setting is read once: a getter may throw, or answer differently the next time. */
+const snapshotOf = (given: PlanRequest): PlanRequest =>
+  isObject(given)
+    ? (Object.fromEntries(
+        [...new Set([...known, ...namesOf(given)])]
+          .map((name) => [name, read(given, name)])
+          .filter(([, value]) => value !== undefined)
+      ) as unknown as PlanRequest)
+    : given
 
 const issuesOf = (given: unknown, transforms: ReadonlyArray<string>): ReadonlyArray<ConfigurationIssue> => {
   if (!isObject(given))

@@ -49,6 +49,8 @@ export const PlanEntry = Schema.Struct({
   ends: Schema.Array(Schema.String),
   /** The id of the dead letter topic. */
   topicId: optional(Schema.String),
+  /** The last letter that it takes of each partition, as `{partition}@{offset} {timestamp}`. Entries of older versions have none. */
+  anchors: optional(Schema.Array(Schema.String)),
   /** The topics that the binding's replays could write to. */
   mayWriteTo: Schema.Array(Schema.String),
   createdAt: Schema.Number
@@ -99,7 +101,9 @@ const ClosedEntry = Schema.Struct({
   ...version,
   passed: Schema.Int,
   cameBack: Schema.Int,
-  elsewhere: Schema.Int
+  elsewhere: Schema.Int,
+  /** Absent when there are none, and in entries of older versions. */
+  unknown: optional(Schema.Int)
 })
 export type ClosedEntry = typeof ClosedEntry.Type
 

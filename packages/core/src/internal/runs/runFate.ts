@@ -5,7 +5,7 @@
  * that is read later, or it has passed.
  */
 import { Effect, type Scope, Stream } from "effect"
-import type { Admin } from "../../Broker.ts"
+import type { Admin, FetchOptions } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"
 import type { Receipt } from "../../ReplayRun.ts"
@@ -20,14 +20,24 @@ import type { BatchEntry, PlanEntry, Told } from "./runEntries.ts"
 import type { Options } from "./runOptions.ts"
 import * as Survey from "./survey.ts"
 
-export type Fate = Pick<Receipt, "passed" | "cameBack" | "waiting" | "elsewhere">
+export interface Fate extends Pick<Receipt, "passed" | "cameBack" | "waiting" | "elsewhere"> {
+  /** Of those that wait: the group has committed past them, and an open transaction hides whether they came back, or wait in a tier. */
+  readonly hidden: number
+  /** Copies that the group has committed past, and that may have come back: letters are gone from the dead letter topic before anybody has read them. */
+  readonly unknown: number
+}
 
 export interface FateReader {
   /** Looks at the copies that the journal tells of by now. */
   readonly look: Effect.Effect<Fate, BrokerError>
 }
 
-export const decided = ({ passed, cameBack }: Fate): number => passed + cameBack
+/** The fate of these copies will not change. */
+export const decided = ({ passed, cameBack, elsewhere, unknown }: Fate): number =>
+  passed + cameBack + elsewhere + unknown
+
+/** The copies that a share of returns is about. A return may show later, but none of these goes away. */
+export const judged = ({ passed, cameBack, hidden }: Fate): number => passed + cameBack + hidden
 
 /** Opens the topics of a run. Each look reads on from where the last one ended. */
 export const open = Effect.fnUntraced(function* (
@@ -41,23 +51,29 @@ export const open = Effect.fnUntraced(function* (
   const remade = yield* PlanChecks.isRemade(options, admin, plan)
   const ends = remade ? new Map<number, bigint>() : Survey.toMap(Positions.read(plan.ends))
   const positions = new Map(Array.from(ends, ([partition, end]) => [partitionKey(deadLetterTopic, partition), end]))
-  const sightings = new Sightings(told.id, options)
+  const sightings = new Sightings(told.id, options, remade)
   const copies = makeCopies(told)
+  const partitionsOf = (topic: string, isolation: NonNullable<FetchOptions["isolationLevel"]>) =>
+    Effect.catchTag(admin.topicOffsets(topic, isolation), "UnknownTopic", () => Effect.succeed([]))
 
-  /** Reads what has come to a topic since the last look, from `least` on. */
+  /** Reads what has come to a topic since the last look, from `least` on. Answers whether an open transaction hides more of it. */
   const readOn = Effect.fnUntraced(function* (topic: string, least: (at: TopicPartition) => bigint) {
-    const logs = yield* Effect.catchTag(admin.topicOffsets(topic, "read_committed"), "UnknownTopic", () =>
-      Effect.succeed([])
-    )
+    // The whole log first: records that come between the two answers are later ones.
+    const whole = yield* partitionsOf(topic, "read_uncommitted")
+    const logs = yield* partitionsOf(topic, "read_committed")
     for (const { partition, logStart, logEnd } of logs) {
       const key = partitionKey(topic, partition)
-      const from = largest(positions.get(key) ?? 0n, least({ topic, partition }), logStart)
+      const position = positions.get(key) ?? 0n
+      if (topic === deadLetterTopic && logStart > position) sightings.haveGaps = true
+      const from = largest(position, least({ topic, partition }), logStart)
       if (from >= logEnd) continue
       yield* Stream.runForEach(scan.read({ topic, partition, from, to: logEnd }, "await"), (record) =>
         Effect.sync(() => sightings.add(record))
       )
       positions.set(key, logEnd)
     }
+    const readable = new Map(logs.map(({ partition, logEnd }) => [partition, logEnd]))
+    return whole.some(({ partition, logEnd }) => (readable.get(partition) ?? 0n) < logEnd)
   })
 
   const look = Effect.gen(function* () {
@@ -68,18 +84,21 @@ export const open = Effect.fnUntraced(function* (
       admin,
       unknown.map(({ at }) => at.topic)
     )
+    let hides = false
     for (const { topic } of options.tiers.topics)
-      yield* readOn(topic, (at) => committed.get(partitionKey(topic, at.partition)) ?? 0n)
-    yield* readOn(deadLetterTopic, () => 0n)
+      if (yield* readOn(topic, (at) => committed.get(partitionKey(topic, at.partition)) ?? 0n)) hides = true
+    if (yield* readOn(deadLetterTopic, () => 0n)) hides = true
     const isAhead = ({ topic, partition, offset }: RecordPosition): boolean => {
       const key = partitionKey(topic, partition)
       const position = committed.get(key)
       // The broker did not tell where the copy is: the end of the log is behind it for certain.
       return position === undefined || (offset < 0n ? position < (lastOf.get(key) ?? 0n) : offset >= position)
     }
-    const fate = { passed: 0, cameBack: 0, waiting: 0, elsewhere: 0 }
+    const fate = { passed: 0, cameBack: 0, waiting: 0, elsewhere: 0, hidden: 0, unknown: 0 }
     for (const { letter, at } of known) fate[sightings.fateOf(letter, at, isAhead)]++
-    return fate
+    const { passed } = fate
+    if (hides) return { ...fate, passed: 0, waiting: fate.waiting + passed, hidden: passed }
+    return sightings.haveGaps ? { ...fate, passed: 0, unknown: passed } : fate
   })
   return { look }
 })
@@ -114,8 +133,11 @@ class Sightings {
   readonly #cameBack = new Set<string>()
   /** By letter: where its copies in retry topics are. */
   readonly #inTiers = new Map<string, Array<RecordPosition>>()
+  /** Whether letters are gone from the dead letter topic that nobody here has read. */
+  haveGaps: boolean
 
-  constructor(runId: string, options: Options) {
+  constructor(runId: string, options: Options, haveGaps: boolean) {
+    this.haveGaps = haveGaps
     this.#runId = runId
     this.#options = options
   }
