@@ -66,7 +66,7 @@ export interface Receipt extends RunSummary {
    * knows whether a copy has passed: all of those wait, too.
    */
   readonly waiting: number
-  /** Copies that the group has committed past, and that may have come back: letters were removed from the dead letter topic before any process had read them. Absent when there are none. */
+  /** Copies that the group has committed past, and that may have come back: letters were removed from the dead letter topic before any process had read them, or cannot be read. Absent when there are none. */
   readonly unknown?: number
   /** Copies in topics that the binding does not read (`origins`): it does not know their fate. */
   readonly elsewhere: number

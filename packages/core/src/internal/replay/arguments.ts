@@ -18,7 +18,7 @@ export const time = (command: string, argument: string, given: number): Effect.E
     : refuse(command, argument, given, "epoch milliseconds")
 
 /** Most characters of a text that the journal keeps with a record or a run. */
-const longestText = 1_000
+const longestText = 4_000
 
 /** Why somebody decides about records: the reason is kept, so there has to be one, and it has to fit. */
 export const reason = (command: string, given: string): Effect.Effect<void, InvalidArgument> =>

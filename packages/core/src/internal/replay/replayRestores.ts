@@ -23,7 +23,10 @@ export const load = Effect.fnUntraced(function* (
   const scan = yield* TopicScan.open({ broker, admin })
   const found = yield* Audits.discarded(scan, topic, logs, { groupId, adopts })
   // What the group says itself comes last, and counts.
-  const ordered = [...found.filter((each) => each.groupId !== groupId), ...found.filter((each) => each.groupId === groupId)]
+  const ordered = [
+    ...found.filter((each) => each.groupId !== groupId),
+    ...found.filter((each) => each.groupId === groupId)
+  ]
   return new Map(ordered.map((each) => [`${each.partition}/${each.offset}`, each]))
 })
 

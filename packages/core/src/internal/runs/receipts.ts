@@ -3,8 +3,8 @@ import { Effect, type Scope } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { Receipt, RunState, RunSummary } from "../../ReplayRun.ts"
-import * as Entries from "./runEntries.ts"
 import * as RunEnd from "./runEnd.ts"
+import * as Entries from "./runEntries.ts"
 import * as RunFate from "./runFate.ts"
 import * as RunJournal from "./runJournal.ts"
 import type { Options } from "./runOptions.ts"
@@ -57,7 +57,7 @@ export const read = Effect.fnUntraced(function* (
   const { passed, cameBack, elsewhere, waiting, unknown } = yield* look
   const counts = { passed, cameBack, elsewhere, ...(unknown === 0 ? {} : { unknown }) }
   // A process may be about to obey a cancellation.
-  const closed = isOver(told.run.entry.state) && waiting === 0
+  const closed = isOver(stateOf(told).state) && told.run.entry.state !== "running" && waiting === 0
   if (closed) yield* keep(options, admin, journal, told.id, counts)
   return { ...summaryOf(told), ...counts, waiting, closed }
 })

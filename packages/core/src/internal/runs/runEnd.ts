@@ -12,11 +12,7 @@ import type { Options } from "./runOptions.ts"
  * Writes the end under the lease, which fences a process that was only suspended. Does nothing while somebody has the lease, such as a process that is about to obey, or for
  * want of a right: the next reader tries again.
  */
-export const write = (
-  options: Options,
-  journal: RunJournal,
-  told: Entries.Told
-): Effect.Effect<void, BrokerError> =>
+export const write = (options: Options, journal: RunJournal, told: Entries.Told): Effect.Effect<void, BrokerError> =>
   Attempts.withLease(
     { ...options, waitMillis: 0 },
     Attempts.newState(),

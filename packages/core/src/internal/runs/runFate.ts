@@ -9,6 +9,7 @@ import type { Admin, FetchOptions } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"
 import type { Receipt } from "../../ReplayRun.ts"
+import * as BigInts from "../base/bigInts.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as Names from "../record/headerNames.ts"
 import * as HeaderValues from "../record/headerValues.ts"
@@ -21,7 +22,7 @@ import type { Options } from "./runOptions.ts"
 import * as Survey from "./survey.ts"
 
 export interface Fate extends Pick<Receipt, "passed" | "cameBack" | "waiting" | "elsewhere"> {
-  /** Of those that wait: the group has committed past them, and an open transaction hides whether they came back, or wait in a tier. */
+  /** Of those that wait: the group has committed past them, and they may have come back, or wait in a tier, where an open transaction hides the end of a topic. */
   readonly hidden: number
   /** Copies that the group has committed past, and that may have come back: letters are gone from the dead letter topic before anybody has read them. */
   readonly unknown: number
@@ -56,7 +57,7 @@ export const open = Effect.fnUntraced(function* (
   const partitionsOf = (topic: string, isolation: NonNullable<FetchOptions["isolationLevel"]>) =>
     Effect.catchTag(admin.topicOffsets(topic, isolation), "UnknownTopic", () => Effect.succeed([]))
 
-  /** Reads what has come to a topic since the last look, from `least` on. Answers whether an open transaction hides more of it. */
+  /** Reads what has come to a topic since the last look, from `least` on. Answers whether there is more of it that cannot be read yet. */
   const readOn = Effect.fnUntraced(function* (topic: string, least: (at: TopicPartition) => bigint) {
     // The whole log first: records that come between the two answers are later ones.
     const whole = yield* partitionsOf(topic, "read_uncommitted")
@@ -66,14 +67,10 @@ export const open = Effect.fnUntraced(function* (
       const position = positions.get(key) ?? 0n
       if (topic === deadLetterTopic && logStart > position) sightings.haveGaps = true
       const from = largest(position, least({ topic, partition }), logStart)
-      if (from >= logEnd) continue
-      yield* Stream.runForEach(scan.read({ topic, partition, from, to: logEnd }, "await"), (record) =>
-        Effect.sync(() => sightings.add(record))
-      )
-      positions.set(key, logEnd)
+      const range = { topic, partition, from, to: logEnd }
+      positions.set(key, from < logEnd ? yield* sightings.read(scan, range) : from)
     }
-    const readable = new Map(logs.map(({ partition, logEnd }) => [partition, logEnd]))
-    return whole.some(({ partition, logEnd }) => (readable.get(partition) ?? 0n) < logEnd)
+    return whole.some(({ partition, logEnd }) => (positions.get(partitionKey(topic, partition)) ?? 0n) < logEnd)
   })
 
   const look = Effect.gen(function* () {
@@ -133,7 +130,7 @@ class Sightings {
   readonly #cameBack = new Set<string>()
   /** By letter: where its copies in retry topics are. */
   readonly #inTiers = new Map<string, Array<RecordPosition>>()
-  /** Whether letters are gone from the dead letter topic that nobody here has read. */
+  /** Whether letters are gone from the dead letter topic, or cannot be read, so that nobody here knows them. */
   haveGaps: boolean
 
   constructor(runId: string, options: Options, haveGaps: boolean) {
@@ -142,7 +139,22 @@ class Sightings {
     this.#options = options
   }
 
-  add(record: ConsumerRecord): void {
+  /** Answers how far the range is known now. */
+  read(scan: TopicScan.TopicScan, range: TopicScan.Range): Effect.Effect<bigint, BrokerError> {
+    let end = range.to
+    const pages = Stream.runForEach(scan.pages(range, "await"), ({ records, unreadable }) =>
+      Effect.sync(() => {
+        for (const record of records) this.#add(record)
+        if (unreadable === undefined) return
+        // In a tier, its records wait until the group has passed it. In the dead letter topic, nobody will ever know them.
+        if (range.topic === this.#options.deadLetterTopic) this.haveGaps = true
+        else end = BigInts.min(end, unreadable.offset)
+      })
+    )
+    return Effect.map(pages, () => end)
+  }
+
+  #add(record: ConsumerRecord): void {
     const mark = RunMark.read(HeaderValues.last(record.headers, Names.runId))
     const owner = mark?.runId === this.#runId ? CopyOwner.of(record) : undefined
     if (mark === undefined || owner === undefined || !CopyOwner.isOurs(this.#options, owner)) return

@@ -78,11 +78,7 @@ const whyNot = (cause: Cause.Cause<unknown>): string => {
   return `failed: ${failureText(Failures.fromUnknown(error))}`
 }
 
-const encoded = (
-  { name, serdes }: Options,
-  letter: DeadLetterRecord,
-  answer: unknown
-): Answer<DeadLetterRecord> => {
+const encoded = ({ name, serdes }: Options, letter: DeadLetterRecord, answer: unknown): Answer<DeadLetterRecord> => {
   if (!isObject(answer) || !has(answer, "value"))
     return Result.fail(`answered ${UserFunction.kindOf(answer)}; an object with a value is expected.`)
   const value = bytesOf(serdes.value, read(answer, "value"))
