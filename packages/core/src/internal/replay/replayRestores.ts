@@ -22,7 +22,7 @@ export const load = Effect.fnUntraced(function* (
   const logs = yield* ReplayProgress.logOffsetsOf(admin, topic)
   const scan = yield* TopicScan.open({ broker, admin })
   const found = yield* Audits.discarded(scan, topic, logs, { groupId, adopts })
-  // What the group says itself comes last, and counts.
+  // The entries of the group's own name come last, and count.
   const ordered = [
     ...found.filter((each) => each.groupId !== groupId),
     ...found.filter((each) => each.groupId === groupId)

@@ -15,7 +15,7 @@ export const textOf = ({ partition, offset, timestamp }: ConsumerRecord): string
 /** A time of 64 bits has up to 20 digits as a number of JavaScript. */
 const form = /^(\d{1,10})@(\d{1,19}) (-?\d{1,20})$/
 
-/** Whether the topic has other records in these places. A place that retention, a purge or compaction has emptied tells nothing. */
+/** Whether the topic has other records at these positions. A position that retention, a purge or compaction has emptied tells nothing. */
 export const areOthers = Effect.fnUntraced(function* (
   { broker, deadLetterTopic: topic, maxBufferedBytes }: Options,
   admin: Admin,
