@@ -104,6 +104,8 @@ export const Receipt = Schema.Struct({
   passed: Schema.Int,
   cameBack: Schema.Int,
   waiting: Schema.Int,
+  /** Copies that may have come back: their letters were purged, or cannot be read. */
+  unknown: Schema.Int,
   elsewhere: Schema.Int,
   /** Whether the run is over and no copy waits. */
   closed: Schema.Boolean

@@ -66,8 +66,16 @@ export interface Issue {
 const criteria = ["fingerprints", "fromMillis", "toMillis", "keys", "records", "all"] as const
 const known: ReadonlySet<string> = new Set([...criteria, "except"])
 
-/** All issues of a selection, whatever value it is; empty when commands take it. */
+/** All issues of a selection, whatever value it is; empty when commands take it. Never throws. */
 export const issues = (selection: unknown): ReadonlyArray<Issue> => {
+  try {
+    return issuesOf(selection)
+  } catch {
+    return [issue("selection", "an object that throws when it is read", "an object with criteria")]
+  }
+}
+
+const issuesOf = (selection: unknown): ReadonlyArray<Issue> => {
   if (!Predicate.isObject(selection) || Array.isArray(selection)) {
     return [issue("selection", selection, "an object with criteria")]
   }

@@ -5,7 +5,7 @@
 import { Effect, Redacted, Schema } from "effect"
 import * as Choices from "./Choices.ts"
 import { type ConfigurationIssue, ConfigurationValidation } from "./EventBusError.ts"
-import { isObject, read } from "./internal/base/properties.ts"
+import { isObject, namesOf, read } from "./internal/base/properties.ts"
 import { shown } from "./internal/base/shown.ts"
 import * as Ranges from "./Ranges.ts"
 
@@ -165,14 +165,6 @@ const holds = (is: (value: unknown) => boolean, value: unknown): boolean => {
     return is(value)
   } catch {
     return false
-  }
-}
-
-const namesOf = (given: object): ReadonlyArray<string> => {
-  try {
-    return Object.keys(given)
-  } catch {
-    return []
   }
 }
 

@@ -30,7 +30,7 @@ import type { DecodeFailure } from "./Serde.ts"
 export interface Options {
   /** Most dead letters that are rehearsed, 1 or more. Default 100 000. */
   readonly limit?: number
-  /** Longest time of the whole rehearsal, in milliseconds, 1 or more. Default 5 minutes. */
+  /** Longest time of the whole rehearsal, in milliseconds, 1 or more. The call that it ends has no verdict. Default 5 minutes. */
   readonly timeoutMillis?: number
   /** Most dead letters that `Report.letters` names, 0 or more, or `Infinity`. The counts have all of them. Default 1000. */
   readonly listed?: number
@@ -130,7 +130,7 @@ export interface GroupVerdict extends Counts {
 export interface Report extends Counts {
   /** `handler`: the handler was called in the binding's layer for rehearsals. `decode`: the binding has none, so records were decoded and nothing else. */
   readonly mode: "handler" | "decode"
-  /** Whether every selected dead letter has its verdict. False when a bound of the rehearsal ended it. */
+  /** Whether every selected dead letter has its verdict. False when a bound of the rehearsal ended it, and when a batch that may hold some cannot be read: the batch counts as one that is skipped. */
   readonly complete: boolean
   /** The groups: that with most dead letters comes first. */
   readonly groups: ReadonlyArray<GroupVerdict>

@@ -28,7 +28,7 @@ export type RunState = typeof RunState.Type
 
 /** A run, as the journal has it. */
 export interface RunSummary extends Pick<Plan, "id" | "action" | "tier" | "transform" | "reason" | "by"> {
-  /** Its state. A pause and a cancellation show at once, though a copy or two more may be on their way. */
+  /** Its state. A pause and a cancellation show at once, though the copies of a transaction that has begun may be on their way. */
   readonly state: RunState
   /** Why it is in this state, where somebody or something gave a reason. */
   readonly stateReason: string | undefined
@@ -53,7 +53,7 @@ export interface RunSummary extends Pick<Plan, "id" | "action" | "tier" | "trans
 }
 
 /**
- * The outcome of a run by now. Each copy is in one of the four counts. A copy that loses all its headers for want of room before it is dead-lettered again, and one that another
+ * The outcome of a run by now. Each copy is in one of the counts. A copy that loses all its headers for want of room before it is dead-lettered again, and one that another
  * topic takes (`topicFor`), counts as passed.
  */
 export interface Receipt extends RunSummary {
@@ -61,8 +61,13 @@ export interface Receipt extends RunSummary {
   readonly passed: number
   /** Copies that were dead-lettered again: letters in the dead letter topic that carry the id of the run. */
   readonly cameBack: number
-  /** Copies that the group has not come to, or that wait in a retry tier. */
+  /**
+   * Copies that the group has not come to, or that wait in a retry tier. While an open transaction of some producer hides the end of the dead letter topic or of a tier, nobody
+   * knows whether a copy has passed: all of those wait, too.
+   */
   readonly waiting: number
+  /** Copies that the group has committed past, and that may have come back: letters were removed from the dead letter topic before any process had read them, or cannot be read. Absent when there are none. */
+  readonly unknown?: number
   /** Copies in topics that the binding does not read (`origins`): it does not know their fate. */
   readonly elsewhere: number
   /** Whether the run is over and no copy waits: its counts stay what they are, also after a purge. */

@@ -194,7 +194,7 @@ const dispatching = (options: SingleNodeOptions, claimLocking: Dispatcher.ClaimL
     const onDropped = yield* leaveToPoller(poller, claimLocking)
     const hotPath = yield* DispatcherWriterHook.make({ dispatcher, onDropped })
     const writer = yield* Writer.make({
-      hook: combine(options.hook ?? noop, hotPath),
+      hook: combine(hotPath, options.hook ?? noop),
       ...(claimLocking === undefined ? {} : { claimedBy: claimLocking.owner })
     })
     yield* startPurge(options.purge, Purge.terminal)

@@ -43,12 +43,13 @@ export const runsText = (runs: ReadonlyArray<ReplayRun.RunSummary>): string =>
 
 export const receiptText = (receipt: ReplayRun.Receipt): string => {
   const { id, action, state, stateReason, dealtWith, count, refusals, closed } = receipt
-  const { passed, cameBack, waiting, elsewhere } = receipt
+  const { passed, cameBack, waiting, unknown = 0, elsewhere } = receipt
   const why = stateReason === undefined ? "" : `: ${stateReason}`
   const fates: ReadonlyArray<readonly [number, string]> = [
     [passed, "passed"],
     [cameBack, "came back"],
     [waiting, "wait"],
+    [unknown, "may have come back"],
     [elsewhere, "went to topics that the binding does not read"]
   ]
   const found = fates.filter(([number]) => number > 0).map(([number, text]) => `${number} ${text}`)

@@ -32,9 +32,13 @@ describe("entries of runs in the journal", () => {
     expect(told(record(`halt/${id}/shipping`, halt)).size).toBe(0)
     expect(told(record(`halt/${id}/billing`, halt, { transactional: false })).size).toBe(0)
     expect(told(record(`halt/${id}/a/b`, halt)).size).toBe(0)
-    const slashed = new Map<string, Entries.Told>()
-    Entries.apply(slashed, "a/b", record(`halt/${id}/a/b`, halt))
-    expect(slashed.get(id)?.halt?.entry.reason).toBe("full")
+    for (const group of ["a/b", "2024/billing", "7/"]) {
+      const slashed = new Map<string, Entries.Told>()
+      Entries.apply(slashed, group, record(`halt/${id}/${group}`, halt))
+      Entries.apply(slashed, group, record(`batch/${id}/3/${group}`, '{"v":1,"taken":2,"copies":[]}'))
+      expect(slashed.get(id)?.halt?.entry.reason).toBe("full")
+      expect([...(slashed.get(id)?.batches ?? [])].map(([number, { taken }]) => [number, taken])).toEqual([[3, 2]])
+    }
   })
 
   it("OPS-08 a tombstone ends an entry; a malformed one changes nothing", () => {

@@ -61,6 +61,6 @@ export const runOf = (run: ReplayRun.RunSummary, payload: boolean): Answers.Run 
 }
 
 export const receiptOf = (receipt: ReplayRun.Receipt, payload: boolean): Answers.Receipt => {
-  const { passed, cameBack, waiting, elsewhere, closed } = receipt
-  return { ...runOf(receipt, payload), passed, cameBack, waiting, elsewhere, closed }
+  const { passed, cameBack, waiting, unknown = 0, elsewhere, closed } = receipt
+  return { ...runOf(receipt, payload), passed, cameBack, waiting, unknown, elsewhere, closed }
 }

@@ -23,6 +23,15 @@ export const has = (given: object, name: string): boolean => {
   }
 }
 
+/** The names of its own properties; none of a Proxy whose traps throw. */
+export const namesOf = (given: object): ReadonlyArray<string> => {
+  try {
+    return Object.keys(given)
+  } catch {
+    return []
+  }
+}
+
 /** Whether the value may have settings: an object that is no list. */
 export const isObject = (value: unknown): value is object => {
   try {

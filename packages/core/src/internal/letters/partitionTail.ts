@@ -36,8 +36,6 @@ export class PartitionTail {
   #block: bigint
   /** The time of the oldest record that was read: those before it are about as old, or older. Nothing is known before the first block. */
   #reachedMillis = Number.POSITIVE_INFINITY
-  /** The last offset of the batch that could not be read last: a block may begin in its middle. */
-  #unreadableUpTo: bigint | undefined
 
   constructor(progress: PartitionProgress, before: bigint, firstBlock: number) {
     this.#progress = progress
@@ -78,11 +76,16 @@ export class PartitionTail {
       const whole = wholeOf(target, this.#progress)
       const to = this.#from
       const from = BigInts.max(to - this.#block, whole.from)
+      let reached = from
       let oldestMillis: number | undefined
       const range = { ...whole, from, to }
       return Stream.runForEach(scan.pages(range), ({ records, unreadable }) =>
         Effect.sync(() => {
-          if (unreadable !== undefined) this.#addUnreadable(unreadable, matches)
+          if (unreadable !== undefined) {
+            this.#addUnreadable(unreadable, matches)
+            // A block that begins in the middle of the batch shows the whole of it.
+            reached = BigInts.min(reached, BigInts.max(unreadable.offset, whole.from))
+          }
           for (const record of records) {
             const stated = read(target, this.#progress, record)
             const millis = stated.letter.dltTimestamp
@@ -95,7 +98,7 @@ export class PartitionTail {
       ).pipe(
         Effect.andThen(
           Effect.sync(() => {
-            this.#from = from
+            this.#from = reached
             this.#block = BigInts.min(this.#block * 2n, largestBlock)
             this.#reachedMillis = oldestMillis ?? this.#reachedMillis
           })
@@ -104,10 +107,8 @@ export class PartitionTail {
     })
 
   #addUnreadable(unreadable: UnreadableBatch, matches: (stated: StatedLetter) => boolean): void {
-    const isKnown = this.#unreadableUpTo === unreadable.lastOffset
-    this.#unreadableUpTo = unreadable.lastOffset
     const stated = ofUnreadable(unreadable)
-    if (isKnown || !matches(stated)) return
+    if (!matches(stated)) return
     this.#entries.push({ summary: { ...Summaries.of(stated), unreadable }, millis: Number.POSITIVE_INFINITY })
   }
 }

@@ -3,7 +3,8 @@
  *
  * The handler is the bare one. A rehearsal that went through the idempotency store would complete the keys of its records, and their replay would skip them.
  */
-import { type Cause, Clock, type Context, Effect, Exit, type Scope, Stream } from "effect"
+import { type Cause, Clock, type Context, Effect, Exit, Option, type Scope, Stream } from "effect"
+import type { UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import type { DryRunLayerFailed, Options, Report, Verdict } from "../../Rehearsal.ts"
@@ -19,7 +20,7 @@ import * as ReplayProgress from "../replay/replayProgress.ts"
 import type * as TopicScan from "../replay/topicScan.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as DryRun from "./dryRun.ts"
-import { type LettersTarget, read, type StatedLetter, wholeOf } from "./lettersTarget.ts"
+import { type LettersTarget, ofUnreadable, read, type StatedLetter, wholeOf } from "./lettersTarget.ts"
 import { preparationMillis } from "./oneLetter.ts"
 import { RehearsalTally } from "./rehearsalTally.ts"
 import * as RehearsedRecord from "./rehearsedRecord.ts"
@@ -47,11 +48,15 @@ export const rehearse = Effect.fnUntraced(function* <R>(
   yield* Arguments.count("rehearse", listed, "listed")
   const startedMillis = yield* Clock.currentTimeMillis
   const tally = new RehearsalTally(listed)
+  const progress: Progress<R> = { dryRun: undefined, complete: true }
   const bounds = { limit, endMillis: startedMillis + timeoutMillis }
-  const { dryRun, complete } = yield* Effect.scoped(run(target, selection, bounds, tally))
+  const whole = Effect.scoped(run(target, selection, bounds, { tally, progress }))
+  // A call, or a wait for something, may take longer than the whole rehearsal.
+  if (Option.isNone(yield* Effect.timeoutOption(whole, timeoutMillis))) progress.complete = false
+  const { dryRun, complete } = progress
   const tookMillis = (yield* Clock.currentTimeMillis) - startedMillis
   return {
-    ...{ ...tally.figures, mode: dryRun === undefined ? "decode" : "handler", complete },
+    ...{ ...tally.figures, mode: target.definition.dryRun === undefined ? "decode" : "handler", complete },
     ...{ groups: tally.groups(), letters: tally.letters, published: dryRun?.published() ?? 0 },
     ...{ startedMillis, tookMillis }
   }
@@ -62,42 +67,57 @@ interface Bounds {
   readonly endMillis: number
 }
 
+/** A rehearsal may be ended at any moment: what it has found by then counts. */
+interface Progress<R> {
+  dryRun: DryRun.DryRun<R> | undefined
+  /** Whether every selected dead letter has its verdict. */
+  complete: boolean
+}
+
 const run = Effect.fnUntraced(function* <R>(
   target: RehearsalTarget<R>,
   selection: DeadLetterSelection.DeadLetterSelection,
   { limit, endMillis }: Bounds,
-  tally: RehearsalTally
-): Effect.fn.Return<
-  { readonly dryRun: DryRun.DryRun<R> | undefined; readonly complete: boolean },
-  BrokerError | DryRunLayerFailed,
-  Scope.Scope
-> {
+  { tally, progress: found }: { readonly tally: RehearsalTally; readonly progress: Progress<R> }
+): Effect.fn.Return<void, BrokerError | DryRunLayerFailed, Scope.Scope> {
   const admin = yield* target.broker.admin
   const { partitions, scan } = yield* ReplayProgress.load(target, admin)
-  const dryRun = yield* DryRun.open(target.definition, target.services)
+  found.dryRun = yield* DryRun.open(target.definition, target.services)
   const isSelected = DeadLetterSelection.matches(selection)
   const nowMillis = yield* Clock.currentTimeMillis
   const { definition, hostname } = target
-  const judge = judgeOf(definition, { definition, hostname, clusterId: admin.clusterId, nowMillis }, dryRun)
-  let complete = true
+  const judge = judgeOf(definition, { definition, hostname, clusterId: admin.clusterId, nowMillis }, found.dryRun)
+  let isEnded = false
   for (const progress of partitions) {
     const range = rangeOf(wholeOf(target, progress), selection)
-    yield* Stream.runForEachWhile(scan.pages(range), ({ records }) =>
+    yield* Stream.runForEachWhile(scan.pages(range), ({ records, unreadable }) =>
       Effect.gen(function* () {
+        if (unreadable !== undefined && mayHold(unreadable, selection)) {
+          found.complete = false
+          tally.add({ _tag: "Skipped", because: "unreadable" }, ofUnreadable(unreadable))
+        }
         for (const record of records) {
           const stated = read(target, progress, record)
           if (!isSelected(stated.letter)) continue
-          complete = tally.figures.selected < limit && (yield* Clock.currentTimeMillis) < endMillis
-          if (!complete) return false
+          isEnded = tally.figures.selected >= limit || (yield* Clock.currentTimeMillis) >= endMillis
+          if (isEnded) return false
           tally.add(yield* judge(stated), stated)
         }
         return true
       })
     )
-    if (!complete) break
+    if (isEnded) break
   }
-  return { dryRun, complete }
+  if (isEnded) found.complete = false
 })
+
+/** Whether records of a batch that cannot be read may be selected. Only their positions are known. */
+const mayHold = (
+  { partition, offset, lastOffset }: UnreadableBatch,
+  { records }: DeadLetterSelection.DeadLetterSelection
+): boolean =>
+  records === undefined ||
+  records.some((each) => each.partition === partition && each.offset >= offset && each.offset <= lastOffset)
 
 /** The part of a partition that the positions of a selection lie in. */
 const rangeOf = (whole: TopicScan.Range, { records }: DeadLetterSelection.DeadLetterSelection): TopicScan.Range => {

@@ -17,11 +17,20 @@ export const time = (command: string, argument: string, given: number): Effect.E
     ? Effect.void
     : refuse(command, argument, given, "epoch milliseconds")
 
-/** Why somebody decides about records: the reason is kept, so there has to be one. */
+/** Most characters of a text that the journal keeps with a record or a run. */
+export const longestText = 4_000
+
+/** Why somebody decides about records: the reason is kept, so there has to be one, and it has to fit. */
 export const reason = (command: string, given: string): Effect.Effect<void, InvalidArgument> =>
   typeof given === "string" && given.trim() !== ""
-    ? Effect.void
+    ? text(command, "reason", given)
     : refuse(command, "reason", given === "" ? "empty" : given, "a text that says why")
+
+/** A text that the journal keeps. */
+export const text = (command: string, argument: string, given: string): Effect.Effect<void, InvalidArgument> =>
+  given.length <= longestText
+    ? Effect.void
+    : refuse(command, argument, `${given.length} characters`, `a text of at most ${longestText} characters`)
 
 /** A whole number within bounds. */
 export const within = (

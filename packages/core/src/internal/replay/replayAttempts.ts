@@ -4,6 +4,7 @@
 import { Effect, type Scope } from "effect"
 import type { TransactionalProducer } from "../../Broker.ts"
 import { type BrokerError, ProducerFenced } from "../../BrokerError.ts"
+import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import type { ReplayRunning, ReplayTakenOver } from "../../Replay.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import * as Journal from "./replayJournal.ts"
@@ -92,7 +93,7 @@ export const look = (
 
 /** Takes the lease of topic and group for as long as `use` takes. One who is fenced meanwhile says who has taken over. */
 export const withLease = Effect.fnUntraced(function* <A, E>(
-  options: Options,
+  options: Options & Pick<ReplayLease.Options, "waitMillis">,
   state: Pick<RunState, "replayed">,
   use: (lease: ReplayLease.Lease) => Effect.Effect<A, E | RunError, Scope.Scope>
 ): Effect.fn.Return<A, E | RunError, Scope.Scope> {
@@ -104,6 +105,16 @@ export const withLease = Effect.fnUntraced(function* <A, E>(
 
 const isFenced = (failed: unknown): failed is Extract<BrokerError, { readonly _tag: "ProducerFenced" }> =>
   failed instanceof ProducerFenced
+
+/** Writes entries as the one who alone can publish: a process that worked before is fenced. */
+export const write = Effect.fnUntraced(function* (
+  options: Options,
+  lease: ReplayLease.Lease,
+  entries: ReadonlyArray<ProducerRecord>
+): Effect.fn.Return<void, RunError, Scope.Scope> {
+  const producer = yield* producerOf(options, lease)
+  yield* producer.transaction((transaction) => transaction.sendAll(entries))
+}, Effect.scoped)
 
 /** Publishes until nothing is left. */
 export const publish = (

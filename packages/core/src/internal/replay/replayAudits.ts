@@ -14,6 +14,10 @@ import type { TopicScan } from "./topicScan.ts"
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
+/** Most characters of the texts of a letter, which a stranger may have written: the entry fits into the journal however long they are. */
+const longestClass = 256
+const longestMessage = 1_024
+
 /** The audit entry of a discarded record. */
 export const discardedEntry = (
   topic: string,
@@ -26,7 +30,8 @@ export const discardedEntry = (
   const audit: Discarded = {
     ...{ groupId, partition, offset: String(offset), ...why },
     ...{ originalTopic, originalPartition, originalOffset: String(originalOffset) },
-    ...{ exceptionClass: lastExceptionClass, exceptionMessage: lastExceptionMessage }
+    exceptionClass: lastExceptionClass.slice(0, longestClass),
+    exceptionMessage: lastExceptionMessage.slice(0, longestMessage)
   }
   return { topic, key: keyOf("discarded", audit), value: encoder.encode(JSON.stringify(audit)) }
 }
@@ -34,8 +39,7 @@ export const discardedEntry = (
 /** The entries of a record that is no longer discarded. */
 export const restoredEntries = (
   topic: string,
-  groupId: string,
-  { partition, offset, reason, discardedAt, by }: Discarded,
+  { groupId, partition, offset, reason, discardedAt, by }: Discarded,
   why: Pick<Restored, "reason" | "by" | "restoredAt">
 ): ReadonlyArray<ProducerRecord> => {
   const audit: Restored = {

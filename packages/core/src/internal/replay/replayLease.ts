@@ -15,8 +15,8 @@ import * as LeaseLog from "./leaseLog.ts"
 import * as OwnLease from "./ownLease.ts"
 import * as Journal from "./replayJournal.ts"
 
-/** How long a run waits for others before it is refused: longer than the lease of a killed one lasts. */
-const maxWaitMillis = 20_000
+/** Longer than the lease of a killed run lasts. */
+const defaultWaitMillis = 20_000
 const pollMillis = 250
 
 export interface Options {
@@ -26,6 +26,8 @@ export interface Options {
   readonly hostname: string
   /** How many records the run has dealt with. Others are told. */
   readonly replayed: () => number
+  /** How long the run waits for others before it is refused. Default 20 seconds. */
+  readonly waitMillis?: number
 }
 
 export interface Lease {
@@ -39,7 +41,7 @@ export interface Lease {
 export const acquire = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Lease, BrokerError | ReplayRunning, Scope.Scope> {
-  const { broker, groupId, deadLetterTopic, replayed } = options
+  const { broker, groupId, deadLetterTopic, replayed, waitMillis = defaultWaitMillis } = options
   const elapsedMillis = Clocks.stopwatch(yield* Clock.Clock)
   const topic = Journal.topicOf(deadLetterTopic)
   const run = globalThis.crypto.randomUUID()
@@ -53,7 +55,7 @@ export const acquire = Effect.fnUntraced(function* (
   let blocker = yield* takeTurn(own, before)
   while (blocker !== undefined) {
     const waitedMillis = elapsedMillis()
-    if (waitedMillis >= maxWaitMillis) {
+    if (waitedMillis >= waitMillis) {
       const { host, pid, since: sinceMillis, replayed: count } = blocker.holder
       const who = { host, pid, sinceMillis, replayed: count }
       return yield* new ReplayRunning({ topic: deadLetterTopic, groupId, ...who, waitedMillis })

@@ -80,6 +80,7 @@ export const replayPartition = Effect.fnUntraced(function* (run: Run, partition:
     progress.scan.pages(range),
     Effect.fnUntraced(function* (page) {
       const { records, nextOffset, unreadable } = page
+      if (run.producer !== undefined && selection.planned !== undefined) yield* selection.planned.glance
       if (unreadable !== undefined) return yield* passUnreadable(page, unreadable)
       for (const [index, record] of records.entries()) {
         const letter = DeadLetterRecord.read(record)

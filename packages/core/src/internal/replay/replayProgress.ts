@@ -172,7 +172,8 @@ const isBehind = (progress: GroupProgress, record: ConsumerRecord): boolean =>
 export const isOfFormerName = (progress: PartitionProgress, record: ConsumerRecord): boolean =>
   formerNameOf(progress, record) !== undefined
 
-const formerNameOf = ({ former }: PartitionProgress, record: ConsumerRecord): string | undefined =>
+/** The name under which it did; undefined for its own. */
+export const formerNameOf = ({ former }: PartitionProgress, record: ConsumerRecord): string | undefined =>
   former.size === 0 ? undefined : CopyOwner.formerName(record, former.keys())
 
 /** Whether the record is dealt with whatever the group's position is. The timestamp must match, as above. */

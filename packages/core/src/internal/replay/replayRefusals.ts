@@ -76,8 +76,14 @@ const learnFrom = ({ refused, known }: RunState, { record, error }: Refusal, sou
 
 const sizeOf = ({ key, value }: ConsumerRecord): number => (key?.length ?? 0) + (value?.length ?? 0)
 
-/** The copies of dead letters. One that cannot be made ready has none, and counts as refused. */
-export const copiesOf = (run: Run, letters: ReadonlyArray<DeadLetterRecord>) =>
+/** The copies of dead letters. One that cannot be made ready has none, and counts as refused. An operator may end the work of making them ready. */
+export const copiesOf = (run: Run, letters: ReadonlyArray<DeadLetterRecord>) => {
+  const { planned } = run.selection
+  const copies = eachCopy(run, letters)
+  return planned?.prepare === undefined ? copies : planned.watched(copies)
+}
+
+const eachCopy = (run: Run, letters: ReadonlyArray<DeadLetterRecord>) =>
   Effect.forEach(
     letters,
     Effect.fnUntraced(function* (letter) {

@@ -2,7 +2,7 @@
 import { Clock, Effect, type Scope } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { RecordPosition } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, ProducerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import type { Discarded } from "../../Replay.ts"
 import * as Audits from "./replayAudits.ts"
@@ -13,21 +13,26 @@ import * as TopicScan from "./topicScan.ts"
 
 const placeOf = ({ partition, offset }: Omit<RecordPosition, "topic">): string => `${partition}/${offset}`
 
-/** The letters that the group has given up, by partition and offset. */
+/** The letters that the group has given up, under its name or a former one, by partition and offset. */
 export const load = Effect.fnUntraced(function* (
-  { broker, groupId, deadLetterTopic }: Options,
+  { broker, groupId, adopts, deadLetterTopic }: Options,
   admin: Admin
 ): Effect.fn.Return<ReadonlyMap<string, Discarded>, BrokerError, Scope.Scope> {
   const topic = Journal.topicOf(deadLetterTopic)
   const logs = yield* ReplayProgress.logOffsetsOf(admin, topic)
   const scan = yield* TopicScan.open({ broker, admin })
-  const found = yield* Audits.discarded(scan, topic, logs, { groupId, adopts: [] })
-  return new Map(found.map((each) => [`${each.partition}/${each.offset}`, each]))
+  const found = yield* Audits.discarded(scan, topic, logs, { groupId, adopts })
+  // The entries of the group's own name come last, and count.
+  const ordered = [
+    ...found.filter((each) => each.groupId !== groupId),
+    ...found.filter((each) => each.groupId === groupId)
+  ]
+  return new Map(ordered.map((each) => [`${each.partition}/${each.offset}`, each]))
 })
 
 /** Whether the letter was given up, and is dealt with for that. An entry for a record of a topic that was deleted names another origin. */
 export const isGivenUp = (
-  { selection }: Run,
+  { options, selection }: Run,
   partition: ReplayProgress.PartitionProgress,
   { record, originalTopic, originalPartition, originalOffset }: DeadLetterRecord
 ): boolean => {
@@ -36,7 +41,7 @@ export const isGivenUp = (
     given?.originalTopic === originalTopic &&
     given.originalPartition === originalPartition &&
     given.originalOffset === String(originalOffset) &&
-    !ReplayProgress.isOfFormerName(partition, record) &&
+    (given.groupId === options.groupId || given.groupId === ReplayProgress.formerNameOf(partition, record)) &&
     (ReplayProgress.isTaken(partition, record) || ReplayProgress.isPassed(partition, record))
   )
 }
@@ -55,10 +60,23 @@ export const notesOf = Effect.fnUntraced(function* (
     if (given === undefined) return []
     const { partition, offset } = record
     const { reason, by } = selection.restores!
+    // Its former name may have dealt with it, too: both say that it waits.
+    const former = ReplayProgress.formerNameOf(progress, record)
     return [
-      Journal.tombstone("taken", topic, groupId, partition, offset),
-      ...(offset < progress.position ? [Journal.recordEntry("refused", topic, groupId, record)] : []),
-      ...Audits.restoredEntries(topic, groupId, given, { reason, by, restoredAt: nowMillis })
+      ...waitingAgain(topic, groupId, progress, record),
+      ...(former === undefined ? [] : waitingAgain(topic, former, progress.former.get(former), record)),
+      ...(former === undefined ? [] : [Journal.tombstone("adopted", topic, groupId, partition, offset)]),
+      ...Audits.restoredEntries(topic, given, { reason, by, restoredAt: nowMillis })
     ]
   })
 })
+
+const waitingAgain = (
+  topic: string,
+  group: string,
+  progress: Pick<ReplayProgress.PartitionProgress, "position"> | undefined,
+  record: ConsumerRecord
+): ReadonlyArray<ProducerRecord> => [
+  Journal.tombstone("taken", topic, group, record.partition, record.offset),
+  ...(record.offset < (progress?.position ?? 0n) ? [Journal.recordEntry("refused", topic, group, record)] : [])
+]

@@ -87,6 +87,10 @@ export interface Planned {
   readonly most: () => number
   /** Waits until the next transaction may begin. Fails when none may. */
   readonly ready: Effect.Effect<void, RunHalted | BrokerError>
+  /** Fails once an operator has paused or cancelled the run. Asks at most once a second. */
+  readonly glance: Effect.Effect<void, RunHalted | BrokerError>
+  /** Does work that may take long, and ends it as soon as an operator pauses or cancels the run, also in its last moment. */
+  readonly watched: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E | RunHalted | BrokerError>
   /** The entries that a transaction with these copies writes beside those of the replay. `taken` is how many records it deals with. */
   readonly entries: (copied: ReadonlyArray<Copied>, taken: number) => Effect.Effect<ReadonlyArray<ProducerRecord>>
   /** Called once a transaction is committed. */

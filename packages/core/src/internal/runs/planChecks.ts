@@ -3,6 +3,7 @@ import { Clock, Effect, type Scope } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { PlanApplied, PlanExpired, PlanStale, UnknownPlan } from "../../ReplayPlan.ts"
+import * as Anchors from "./anchors.ts"
 import * as PlanEntries from "./planEntry.ts"
 import * as PlanSelection from "./planSelection.ts"
 import type { At, PlanEntry, Told } from "./runEntries.ts"
@@ -71,11 +72,14 @@ export const refuseChanged = Effect.fnUntraced(function* (
   if (changes.length > 0) return yield* new PlanStale({ id, changes })
 })
 
-/** Whether the topic whose letters are meant is gone, and another one has its name. */
-export const isRemade = Effect.fnUntraced(function* (options: Options, admin: Admin, { topicId }: PlanEntry) {
-  if (topicId === undefined) return false
-  const now = yield* Survey.topicIdOf(options, admin)
-  return now !== undefined && now !== topicId
+/** Whether the topic whose letters are meant is gone, and another one has its name. Where the cluster gives no ids, the letters tell. */
+export const isRemade = Effect.fnUntraced(function* (
+  options: Options,
+  admin: Admin,
+  { topicId, anchors = [] }: PlanEntry
+) {
+  const now = topicId === undefined ? undefined : yield* Survey.topicIdOf(options, admin)
+  return now === undefined ? yield* Anchors.areOthers(options, admin, anchors) : now !== topicId
 })
 
 const changedTopics = (now: ReadonlyArray<string>, then: ReadonlyArray<string>): ReadonlyArray<string> =>

@@ -25,6 +25,7 @@ export const make = (options: Options, request: Request, survey: Survey, nowMill
     refusals: Object.fromEntries(survey.refusals),
     ends: survey.ends.map(Positions.textOf),
     ...(topicId === undefined ? {} : { topicId }),
+    anchors: survey.anchors,
     mayWriteTo: PlanSelection.mayWriteTo(options, request)
   }
 }

@@ -3,6 +3,7 @@ import { Effect, type Scope } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { Receipt, RunState, RunSummary } from "../../ReplayRun.ts"
+import * as RunEnd from "./runEnd.ts"
 import * as Entries from "./runEntries.ts"
 import * as RunFate from "./runFate.ts"
 import * as RunJournal from "./runJournal.ts"
@@ -48,15 +49,17 @@ export const read = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Receipt, BrokerError, Scope.Scope> {
   const summary = summaryOf(told)
   if (told.closed !== undefined) {
-    const { passed, cameBack, elsewhere } = told.closed.entry
-    return { ...summary, passed, cameBack, elsewhere, waiting: 0, closed: true }
+    const { v: _, ...counts } = told.closed.entry
+    return { ...summary, ...counts, waiting: 0, closed: true }
   }
+  if (isOver(summary.state) && told.run.entry.state === "running") yield* RunEnd.write(options, journal, told)
   const { look } = yield* RunFate.open(options, admin, told.plan.entry, told)
-  const fate = yield* look
+  const { passed, cameBack, elsewhere, waiting, unknown } = yield* look
+  const counts = { passed, cameBack, elsewhere, ...(unknown === 0 ? {} : { unknown }) }
   // A process may be about to obey a cancellation.
-  const closed = isOver(summary.state) && told.run.entry.state !== "running" && fate.waiting === 0
-  if (closed) yield* keep(options, admin, journal, told.id, fate)
-  return { ...summary, ...fate, closed }
+  const closed = isOver(stateOf(told).state) && told.run.entry.state !== "running" && waiting === 0
+  if (closed) yield* keep(options, admin, journal, told.id, counts)
+  return { ...summaryOf(told), ...counts, waiting, closed }
 })
 
 /** A reader without the ACL to write reads the same again. */
@@ -65,8 +68,8 @@ const keep = (
   admin: Admin,
   { topic }: RunJournal.RunJournal,
   id: string,
-  { passed, cameBack, elsewhere }: RunFate.Fate
+  counts: Omit<Entries.ClosedEntry, "v">
 ) => {
-  const entry = { v: 1, passed, cameBack, elsewhere }
+  const entry = { v: 1, ...counts }
   return Effect.ignore(RunJournal.write(options, admin, [Entries.record("closed", topic, id, options.groupId, entry)]))
 }

@@ -5,8 +5,9 @@ import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
-import { isObject, read } from "../base/properties.ts"
+import { isObject, namesOf, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
+import * as Arguments from "../replay/arguments.ts"
 
 const actions = ["replay", "toTier", "discard", "restore"]
 
@@ -16,6 +17,16 @@ export const makesCopies = (action: unknown): boolean => action !== "discard" &&
 /** Settings that are about copies. */
 const aboutCopies = ["transform", "rate", "canary", "canaryWait", "stopAbove", "ignoreMaxReplays"]
 const known: ReadonlySet<string> = new Set([...aboutCopies, "action", "tier", "select", "reason", "by"])
+
+/** The request with each of its settings read once: a getter may throw, or answer differently the next time. */
+export const taken = <A extends object>(given: A): A =>
+  isObject(given)
+    ? (Object.fromEntries(
+        [...new Set([...known, ...namesOf(given)])]
+          .map((name) => [name, read(given, name)])
+          .filter(([, value]) => value !== undefined)
+      ) as A)
+    : given
 
 /** A text that says why somebody decides about records: it is kept, so there has to be one. */
 const reason = Kinds.make("a text that says why", (value) => typeof value === "string" && value.trim() !== "")
@@ -41,9 +52,15 @@ export const issues = (given: unknown, transforms?: ReadonlyArray<string>): Read
       transform: transformKind(transforms)
     }),
     ...DeadLetterSelection.issues(read(given, "select")).map(selectionIssue),
-    ...reason("reason", read(given, "reason"))
+    ...reason("reason", read(given, "reason")),
+    ...["reason", "by"].flatMap((name) => tooLong(name, read(given, name)))
   ]
 }
+
+const tooLong = (path: string, found: unknown): ReadonlyArray<ConfigurationIssue> =>
+  typeof found === "string" && found.length > Arguments.longestText
+    ? [{ path, found: `${found.length} characters`, allowed: `a text of at most ${Arguments.longestText} characters` }]
+    : []
 
 const selectionIssue = ({ path, given: found, expected: allowed }: DeadLetterSelection.Issue): ConfigurationIssue => ({
   path,

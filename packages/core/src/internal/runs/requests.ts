@@ -49,8 +49,9 @@ export const rate = (command: string, given: unknown): Effect.Effect<void, Inval
 /** A request, complete. */
 export const plan = Effect.fnUntraced(function* (
   { tiers, transforms, hostname }: Pick<Options, "tiers" | "transforms" | "hostname">,
-  given: PlanRequest
+  asked: PlanRequest
 ): Effect.fn.Return<Request, InvalidArgument | UnknownTier> {
+  const given = RequestIssues.taken(asked)
   const [issue] = RequestIssues.issues(given, Array.from(transforms.keys()))
   if (issue !== undefined) return yield* refused("plan", issue)
   const { action, tier, select, transform, reason, by = hostname } = given

@@ -49,6 +49,8 @@ export const PlanEntry = Schema.Struct({
   ends: Schema.Array(Schema.String),
   /** The id of the dead letter topic. */
   topicId: optional(Schema.String),
+  /** The last letter that it takes of each partition, as `{partition}@{offset} {timestamp}`. Entries of older versions have none. */
+  anchors: optional(Schema.Array(Schema.String)),
   /** The topics that the binding's replays could write to. */
   mayWriteTo: Schema.Array(Schema.String),
   createdAt: Schema.Number
@@ -99,7 +101,9 @@ const ClosedEntry = Schema.Struct({
   ...version,
   passed: Schema.Int,
   cameBack: Schema.Int,
-  elsewhere: Schema.Int
+  elsewhere: Schema.Int,
+  /** Absent when there are none, and in entries of older versions. */
+  unknown: optional(Schema.Int)
 })
 export type ClosedEntry = typeof ClosedEntry.Type
 
@@ -160,7 +164,8 @@ export const batchRecord = (
   entry: BatchEntry | null
 ): ProducerRecord => written(topic, `batch/${id}/${number}/${groupId}`, entry)
 
-const form = /^(?:(plan|run|halt|rate|closed)|batch)\/([0-9a-f-]{36})(?:\/(\d{1,9}))?\/(.*)$/s
+/** Only a batch has a number: the name of a group may begin with one, and a slash. */
+const form = /^(?:(plan|run|halt|rate|closed)\/([0-9a-f-]{36})|batch\/([0-9a-f-]{36})\/(\d{1,9}))\/(.*)$/s
 
 const decoders = {
   plan: Schema.decodeUnknownOption(Schema.fromJsonString(PlanEntry)),
@@ -174,8 +179,9 @@ const decoders = {
 /** Applies a record of the journal. One that is malformed, of another group, or written outside of a transaction changes nothing. */
 export const apply = (all: Map<string, Told>, groupId: string, found: ConsumerRecord): void => {
   if (found.transactional === false || found.key === null) return
-  const [, kind, id, number, group] = form.exec(decoder.decode(found.key)) ?? []
-  if (id === undefined || group !== groupId || (kind === undefined) !== (number !== undefined)) return
+  const [, kind, ofKind, ofBatch, number, group] = form.exec(decoder.decode(found.key)) ?? []
+  const id = ofKind ?? ofBatch
+  if (id === undefined || group !== groupId) return
   const told = all.get(id) ?? { id, batches: new Map<number, BatchEntry>() }
   const text = found.value === null ? undefined : decoder.decode(found.value)
   if (number !== undefined) applyBatch(told, Number(number), text)

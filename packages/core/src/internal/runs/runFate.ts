@@ -5,10 +5,11 @@
  * that is read later, or it has passed.
  */
 import { Effect, type Scope, Stream } from "effect"
-import type { Admin } from "../../Broker.ts"
+import type { Admin, FetchOptions } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"
 import type { Receipt } from "../../ReplayRun.ts"
+import * as BigInts from "../base/bigInts.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as Names from "../record/headerNames.ts"
 import * as HeaderValues from "../record/headerValues.ts"
@@ -20,14 +21,24 @@ import type { BatchEntry, PlanEntry, Told } from "./runEntries.ts"
 import type { Options } from "./runOptions.ts"
 import * as Survey from "./survey.ts"
 
-export type Fate = Pick<Receipt, "passed" | "cameBack" | "waiting" | "elsewhere">
+export interface Fate extends Pick<Receipt, "passed" | "cameBack" | "waiting" | "elsewhere"> {
+  /** Of those that wait: the group has committed past them, and they may have come back, or wait in a tier, where an open transaction hides the end of a topic. */
+  readonly hidden: number
+  /** Copies that the group has committed past, and that may have come back: letters are gone from the dead letter topic before anybody has read them. */
+  readonly unknown: number
+}
 
 export interface FateReader {
   /** Looks at the copies that the journal tells of by now. */
   readonly look: Effect.Effect<Fate, BrokerError>
 }
 
-export const decided = ({ passed, cameBack }: Fate): number => passed + cameBack
+/** The fate of these copies will not change. */
+export const decided = ({ passed, cameBack, elsewhere, unknown }: Fate): number =>
+  passed + cameBack + elsewhere + unknown
+
+/** The copies that a share of returns is about. A return may show later, but none of these goes away. */
+export const judged = ({ passed, cameBack, hidden }: Fate): number => passed + cameBack + hidden
 
 /** Opens the topics of a run. Each look reads on from where the last one ended. */
 export const open = Effect.fnUntraced(function* (
@@ -41,23 +52,25 @@ export const open = Effect.fnUntraced(function* (
   const remade = yield* PlanChecks.isRemade(options, admin, plan)
   const ends = remade ? new Map<number, bigint>() : Survey.toMap(Positions.read(plan.ends))
   const positions = new Map(Array.from(ends, ([partition, end]) => [partitionKey(deadLetterTopic, partition), end]))
-  const sightings = new Sightings(told.id, options)
+  const sightings = new Sightings(told.id, options, remade)
   const copies = makeCopies(told)
+  const partitionsOf = (topic: string, isolation: NonNullable<FetchOptions["isolationLevel"]>) =>
+    Effect.catchTag(admin.topicOffsets(topic, isolation), "UnknownTopic", () => Effect.succeed([]))
 
-  /** Reads what has come to a topic since the last look, from `least` on. */
+  /** Reads what has come to a topic since the last look, from `least` on. Answers whether there is more of it that cannot be read yet. */
   const readOn = Effect.fnUntraced(function* (topic: string, least: (at: TopicPartition) => bigint) {
-    const logs = yield* Effect.catchTag(admin.topicOffsets(topic, "read_committed"), "UnknownTopic", () =>
-      Effect.succeed([])
-    )
+    // The whole log first: records that come between the two answers are later ones.
+    const whole = yield* partitionsOf(topic, "read_uncommitted")
+    const logs = yield* partitionsOf(topic, "read_committed")
     for (const { partition, logStart, logEnd } of logs) {
       const key = partitionKey(topic, partition)
-      const from = largest(positions.get(key) ?? 0n, least({ topic, partition }), logStart)
-      if (from >= logEnd) continue
-      yield* Stream.runForEach(scan.read({ topic, partition, from, to: logEnd }, "await"), (record) =>
-        Effect.sync(() => sightings.add(record))
-      )
-      positions.set(key, logEnd)
+      const position = positions.get(key) ?? 0n
+      if (topic === deadLetterTopic && logStart > position) sightings.haveGaps = true
+      const from = largest(position, least({ topic, partition }), logStart)
+      const range = { topic, partition, from, to: logEnd }
+      positions.set(key, from < logEnd ? yield* sightings.read(scan, range) : from)
     }
+    return whole.some(({ partition, logEnd }) => (positions.get(partitionKey(topic, partition)) ?? 0n) < logEnd)
   })
 
   const look = Effect.gen(function* () {
@@ -68,18 +81,21 @@ export const open = Effect.fnUntraced(function* (
       admin,
       unknown.map(({ at }) => at.topic)
     )
+    let hides = false
     for (const { topic } of options.tiers.topics)
-      yield* readOn(topic, (at) => committed.get(partitionKey(topic, at.partition)) ?? 0n)
-    yield* readOn(deadLetterTopic, () => 0n)
+      if (yield* readOn(topic, (at) => committed.get(partitionKey(topic, at.partition)) ?? 0n)) hides = true
+    if (yield* readOn(deadLetterTopic, () => 0n)) hides = true
     const isAhead = ({ topic, partition, offset }: RecordPosition): boolean => {
       const key = partitionKey(topic, partition)
       const position = committed.get(key)
       // The broker did not tell where the copy is: the end of the log is behind it for certain.
       return position === undefined || (offset < 0n ? position < (lastOf.get(key) ?? 0n) : offset >= position)
     }
-    const fate = { passed: 0, cameBack: 0, waiting: 0, elsewhere: 0 }
+    const fate = { passed: 0, cameBack: 0, waiting: 0, elsewhere: 0, hidden: 0, unknown: 0 }
     for (const { letter, at } of known) fate[sightings.fateOf(letter, at, isAhead)]++
-    return fate
+    const { passed } = fate
+    if (hides) return { ...fate, passed: 0, waiting: fate.waiting + passed, hidden: passed }
+    return sightings.haveGaps ? { ...fate, passed: 0, unknown: passed } : fate
   })
   return { look }
 })
@@ -114,13 +130,31 @@ class Sightings {
   readonly #cameBack = new Set<string>()
   /** By letter: where its copies in retry topics are. */
   readonly #inTiers = new Map<string, Array<RecordPosition>>()
+  /** Whether letters are gone from the dead letter topic, or cannot be read, so that nobody here knows them. */
+  haveGaps: boolean
 
-  constructor(runId: string, options: Options) {
+  constructor(runId: string, options: Options, haveGaps: boolean) {
+    this.haveGaps = haveGaps
     this.#runId = runId
     this.#options = options
   }
 
-  add(record: ConsumerRecord): void {
+  /** Answers how far the range is known now. */
+  read(scan: TopicScan.TopicScan, range: TopicScan.Range): Effect.Effect<bigint, BrokerError> {
+    let end = range.to
+    const pages = Stream.runForEach(scan.pages(range, "await"), ({ records, unreadable }) =>
+      Effect.sync(() => {
+        for (const record of records) this.#add(record)
+        if (unreadable === undefined) return
+        // In a tier, its records wait until the group has passed it. In the dead letter topic, nobody will ever know them.
+        if (range.topic === this.#options.deadLetterTopic) this.haveGaps = true
+        else end = BigInts.min(end, unreadable.offset)
+      })
+    )
+    return Effect.map(pages, () => end)
+  }
+
+  #add(record: ConsumerRecord): void {
     const mark = RunMark.read(HeaderValues.last(record.headers, Names.runId))
     const owner = mark?.runId === this.#runId ? CopyOwner.of(record) : undefined
     if (mark === undefined || owner === undefined || !CopyOwner.isOurs(this.#options, owner)) return

@@ -35,6 +35,8 @@ const fewestDecided = 20
 /** Looking at the fate of the copies takes several requests. */
 const lookMillis = 2_000
 const canaryPollMillis = 1_000
+/** How often a run asks whether an operator ends it, in the middle of what takes long. */
+const watchMillis = 1_000
 
 export const make = (work: Work): Planned => {
   const { options, plan, told, journal, replay } = work
@@ -45,14 +47,22 @@ export const make = (work: Work): Planned => {
   /** Obeys what operators have written since. */
   const obey = Effect.gen(function* () {
     yield* journal.poll
+    progress.asked(yield* Clock.currentTimeMillis)
     const halt = progress.nextHalt()
     if (halt === undefined) return
     return yield* Effect.fail(new RunHalted(halt.verb === "pause" ? "paused" : "cancelled", halt.reason))
   })
+  const glance = Effect.flatMap(Clock.currentTimeMillis, (nowMillis) =>
+    progress.isAskDue(nowMillis) ? obey : Effect.void
+  )
+  const watch = Effect.forever(Effect.andThen(Effect.sleep(watchMillis), obey))
+  const watched: Planned["watched"] = (work) => Effect.tap(Effect.raceFirst(work, watch), () => obey)
   const ready = Effect.gen(function* () {
-    yield* progress.pace
-    if (progress.awaitsCanary()) yield* awaitCanary(work, progress, obey)
-    yield* obey
+    yield* watched(progress.pace)
+    if (progress.awaitsCanary()) {
+      yield* awaitCanary(work, progress, obey)
+      yield* obey
+    }
     if (makesCopies) yield* judge(work, progress)
   })
   return {
@@ -61,7 +71,7 @@ export const make = (work: Work): Planned => {
       ? {}
       : { prepare: Transforms.prepare({ name: plan.transform!, transform, serdes: options.serdes }) }),
     most: () => (makesCopies ? progress.most() : batchRecords),
-    ready,
+    ...{ ready, glance, watched },
     entries: Effect.fnUntraced(function* (copied, taken) {
       const copies = yield* Effect.forEach(copied, (copy) => copyEntry(copy, plan.transform !== undefined))
       const at = { id: told.id, number: progress.begin(taken) }
@@ -92,7 +102,7 @@ const awaitCanary = Effect.fnUntraced(function* (
     yield* obey
     const found = yield* fate.look
     const leftMillis = until - (yield* Clock.currentTimeMillis)
-    if (RunFate.decided(found) + found.elsewhere >= progress.taken || leftMillis <= 0) break
+    if (RunFate.decided(found) >= progress.taken || leftMillis <= 0) break
     yield* Effect.sleep(Math.min(canaryPollMillis, leftMillis))
   }
   progress.endCanary()
@@ -108,7 +118,7 @@ const judge = Effect.fnUntraced(function* (
   if (progress.taken === 0 || !progress.isLookDue(yield* Clock.currentTimeMillis)) return
   const found = yield* fate.look
   const back = found.cameBack - before.cameBack
-  const decided = RunFate.decided(found) - RunFate.decided(before)
+  const decided = RunFate.judged(found) - RunFate.judged(before)
   if (decided < (progress.isCanaryJudged() ? 1 : fewestDecided)) return
   if (back * 100 > plan.stopAbove * decided)
     return yield* Effect.fail(
@@ -129,6 +139,7 @@ class Progress {
   #obeyed: bigint
   #paceMillis = 0
   #lookedMillis = Number.NEGATIVE_INFINITY
+  #askedMillis = Number.NEGATIVE_INFINITY
 
   constructor(work: Work) {
     const { told, plan } = work
@@ -175,6 +186,15 @@ class Progress {
     if (nowMillis - this.#lookedMillis < lookMillis) return false
     this.#lookedMillis = nowMillis
     return true
+  }
+
+  /** Somebody has asked what operators say. */
+  asked(nowMillis: number): void {
+    this.#askedMillis = nowMillis
+  }
+
+  isAskDue(nowMillis: number): boolean {
+    return nowMillis - this.#askedMillis >= watchMillis
   }
 
   nextHalt(): Entries.HaltEntry | undefined {

@@ -5,6 +5,7 @@
 import { Effect, type Scope, Stream } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Position } from "../../DeadLetterSelection.ts"
 import * as Attempts from "../replay/replayAttempts.ts"
@@ -16,6 +17,7 @@ import * as Sizes from "../replay/replaySizes.ts"
 import * as Targets from "../replay/replayTargets.ts"
 import * as Verdicts from "../replay/replayVerdicts.ts"
 import * as TopicScan from "../replay/topicScan.ts"
+import * as Anchors from "./anchors.ts"
 import * as Hashes from "./hashes.ts"
 import * as PlanSelection from "./planSelection.ts"
 import * as Positions from "./positions.ts"
@@ -26,6 +28,8 @@ export interface Survey {
   readonly count: number
   /** SHA-256 over the positions of all letters that are taken. */
   readonly digest: string
+  /** The last letter that is taken of each partition (`anchors.ts`). */
+  readonly anchors: ReadonlyArray<string>
   readonly sample: ReadonlyArray<Position>
   readonly targets: ReadonlyMap<string, number>
   readonly refusals: ReadonlyMap<string, number>
@@ -58,6 +62,7 @@ export const make = Effect.fnUntraced(function* (
   for (const partition of progress.partitions) yield* survey(run, partition, tally, looksAtSizes)
   return {
     ...{ count: tally.taken.length, digest: yield* Hashes.ofLines(tally.taken) },
+    ...{ anchors: Array.from(tally.last.values(), Anchors.textOf) },
     sample: Positions.read(tally.taken.slice(0, sampleSize)),
     ...{ targets: tally.targets, refusals: Refusals.reasonsOf(state) },
     ...{ passedOver: tally.passedOver, unreadable: tally.unreadable, ends: upTo },
@@ -106,6 +111,8 @@ const noteClosed = ({ known }: RunState, topic: string, reason: string): void =>
 class Tally {
   /** The positions of the letters that are taken, in order. */
   readonly taken: Array<string> = []
+  /** The last of them, by partition. */
+  readonly last = new Map<number, ConsumerRecord>()
   readonly targets = new Map<string, number>()
   passedOver = 0
   unreadable = 0
@@ -119,6 +126,7 @@ class Tally {
     if (verdict === "exhausted") this.passedOver++
     if (verdict !== "take") return
     this.taken.push(Positions.textOf(letter.record))
+    this.last.set(letter.record.partition, letter.record)
     const { options, selection } = this.#run
     if (!makesCopies(selection)) return
     const topic = Targets.targetOf(options, selection, letter)?.topic

@@ -20,6 +20,8 @@ interface Options {
   readonly serdes: { readonly key: Serde.Any; readonly value: Serde.Any }
 }
 
+type Answer<A> = Result.Result<A, string>
+
 /** The longest time of one call. */
 const timeoutMillis = 30_000
 
@@ -32,8 +34,8 @@ const encoder = new TextEncoder()
 export const prepare =
   (options: Options) =>
   (letter: DeadLetterRecord): Effect.Effect<DeadLetterRecord | string> =>
-    Effect.map(call(options, letter), (answer) => {
-      const prepared = Result.flatMap(answer, (value) => encoded(options, letter, value))
+    Effect.map(call(options, letter), (ended) => {
+      const prepared = guarded(() => Result.flatMap(answerOf(ended), (value) => encoded(options, letter, value)))
       return Result.isSuccess(prepared)
         ? prepared.success
         : `Transform '${options.name}' ${prepared.failure}`.slice(0, longestReason)
@@ -43,7 +45,7 @@ export const prepare =
 const call = Effect.fnUntraced(function* (
   { name, transform }: Options,
   letter: DeadLetterRecord
-): Effect.fn.Return<Result.Result<unknown, string>> {
+): Effect.fn.Return<Exit.Exit<unknown, unknown> | undefined> {
   const calling = yield* Effect.forkDetach(
     Effect.interruptible(UserFunction.callIsolated(`transform '${name}'`, () => transform(letter))),
     { startImmediately: true }
@@ -51,21 +53,32 @@ const call = Effect.fnUntraced(function* (
   const ended = yield* Effect.onInterrupt(Effect.timeoutOption(Fiber.await(calling), timeoutMillis), () =>
     Effect.sync(() => calling.interruptUnsafe())
   )
-  if (Option.isNone(ended)) {
-    calling.interruptUnsafe()
-    return Result.fail(`did not end within ${timeoutMillis} ms.`)
-  }
-  return Exit.isSuccess(ended.value) ? Result.succeed(ended.value.value) : Result.fail(whyNot(ended.value.cause))
+  if (Option.isSome(ended)) return ended.value
+  calling.interruptUnsafe()
+  return undefined
 })
+
+/** The user's values are looked at in here alone: getters and Proxies among them throw. */
+const guarded = <A>(look: () => Answer<A>): Answer<A> => {
+  try {
+    return look()
+  } catch (thrown) {
+    return Result.fail(`failed: ${failureText(Failures.fromUnknown(thrown))}`)
+  }
+}
+
+const answerOf = (ended: Exit.Exit<unknown, unknown> | undefined): Answer<unknown> => {
+  if (ended === undefined) return Result.fail(`did not end within ${timeoutMillis} ms.`)
+  return Exit.isSuccess(ended) ? Result.succeed(ended.value) : Result.fail(whyNot(ended.cause))
+}
 
 const whyNot = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
-  return error instanceof Skip ? `skips it: ${error.reason}` : `failed: ${failureText(Failures.fromUnknown(error))}`
+  if (error instanceof Skip && typeof error.reason === "string") return `skips it: ${error.reason}`
+  return `failed: ${failureText(Failures.fromUnknown(error))}`
 }
 
-type Prepared = Result.Result<DeadLetterRecord, string>
-
-const encoded = ({ name, serdes }: Options, letter: DeadLetterRecord, answer: unknown): Prepared => {
+const encoded = ({ name, serdes }: Options, letter: DeadLetterRecord, answer: unknown): Answer<DeadLetterRecord> => {
   if (!isObject(answer) || !has(answer, "value"))
     return Result.fail(`answered ${UserFunction.kindOf(answer)}; an object with a value is expected.`)
   const value = bytesOf(serdes.value, read(answer, "value"))
@@ -93,18 +106,32 @@ interface Encoded {
   readonly headers: ReadonlyArray<Header>
 }
 
-/** A serde that throws, or that answers no Result, breaks its contract. */
-const bytesOf = (serde: Serde.Any, value: unknown): Result.Result<Encoded, string> => {
-  try {
-    const bytes = UserFunction.plain("encode", serde.encode(value), "a Result")
-    if (!Result.isResult(bytes))
-      return Result.fail(`encode returned ${UserFunction.kindOf(bytes)}; a Result is expected`)
-    if (Result.isFailure(bytes)) return Result.fail(bytes.failure.message)
+/** A serde that throws, or that answers something else than its type says, breaks its contract. */
+const bytesOf = (serde: Serde.Any, value: unknown): Answer<Encoded> =>
+  guarded(() => {
+    const answer = UserFunction.plain("encode", serde.encode(value), "a Result")
+    if (!Result.isResult(answer))
+      return Result.fail(`encode returned ${UserFunction.kindOf(answer)}; a Result is expected`)
+    if (Result.isFailure(answer)) return Result.fail(Failures.fromUnknown(answer.failure).message)
+    const bytes: unknown = answer.success
+    if (!isBytes(bytes))
+      return Result.fail(`encode succeeded with ${UserFunction.kindOf(bytes)}; bytes or null are expected`)
     const headers = serde.headers === undefined ? [] : UserFunction.plain("headers", serde.headers(value), "a list")
-    return Array.isArray(headers)
-      ? Result.succeed({ bytes: bytes.success, headers })
-      : Result.fail(`headers returned ${UserFunction.kindOf(headers)}; a list is expected`)
-  } catch (thrown) {
-    return Result.fail(failureText(Failures.fromUnknown(thrown)))
-  }
+    if (!Array.isArray(headers))
+      return Result.fail(`headers returned ${UserFunction.kindOf(headers)}; a list is expected`)
+    const read = Array.from(headers, headerOf)
+    return read.every((header) => header !== undefined)
+      ? Result.succeed({ bytes, headers: read })
+      : Result.fail("headers returned an entry that is no header: a text as key, and bytes or null as value")
+  })
+
+/** A Proxy of bytes is no view. */
+const isBytes = (value: unknown): value is Uint8Array | null =>
+  value === null || (ArrayBuffer.isView(value) && value instanceof Uint8Array)
+
+/** Read once: a getter may answer differently the next time. */
+const headerOf = (given: unknown): Header | undefined => {
+  if (!isObject(given)) return undefined
+  const [key, value] = [read(given, "key"), read(given, "value")]
+  return typeof key === "string" && isBytes(value) ? { key, value } : undefined
 }
