@@ -87,7 +87,7 @@ describe("health after a refused write", () => {
           const sql = {
             onDialectOrElse: (options: { readonly orElse: () => unknown }) => options.orElse(),
             transactionService: SqlClient.TransactionConnection(0),
-            unsafe: () => (isReadOnly ? Effect.fail(new Error("ended by itself")) : Effect.succeed([]))
+            unsafe: () => (isReadOnly ? Effect.fail("ended by itself") : Effect.succeed([]))
           } as unknown as SqlClient.SqlClient
           let refused = 0
           watchRefusals(sql, names)
@@ -116,8 +116,12 @@ describe("health while the database does not answer", () => {
         assert.strictEqual(report.status, "down")
         assert.include(report.detail, "5s")
       }).pipe(
-        Effect.provide(OutboxHealth.layer().pipe(Layer.provide(Layer.succeed(OutboxStore.OutboxStore, silent)))),
-        Effect.provide(Logger.layer([]))
+        Effect.provide(
+          OutboxHealth.layer().pipe(
+            Layer.provide(Layer.succeed(OutboxStore.OutboxStore, silent)),
+            Layer.provideMerge(Logger.layer([]))
+          )
+        )
       )
     }
   )
