@@ -140,7 +140,7 @@ export const make: (
       enqueueCold: (event, attempts, rowAddress) => engine.enqueue(event, "COLD", attempts, rowAddress),
       coldQueueRemainingCapacity: () => (engine.closing ? 0 : settings.coldQueueCapacity - engine.queue.size("COLD")),
       awaitColdCapacity: Effect.suspend(() => (engine.closing ? Effect.never : engine.queue.awaitColdCapacity)),
-      whilePolling: (poll) => engine.inFlight.whilePolling(poll, engine.queue.wake),
+      whilePolling: (poll) => engine.inFlight.whilePolling(poll, tools.clock, engine.queue.wake),
       inFlight: () => engine.inFlight.size,
       awaitIdle: engine.inFlight.awaitIdle
     })

@@ -1,8 +1,8 @@
 /** Whether the outbox keeps up: lag in rows and in age, dead events, and whether the database answers. */
-import { Ranges } from "@eventbus/core"
+import { Ranges, UserFunction } from "@eventbus/core"
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
 import { failureOf } from "./internal/base/failureText.ts"
-import { monitorOf, type Problem } from "./internal/base/monitor.ts"
+import { type Monitor, monitorOf, type Problem } from "./internal/base/monitor.ts"
 import { problemsOf, refuse } from "./internal/base/options.ts"
 import * as OutboxRanges from "./OutboxRanges.ts"
 import { OutboxStore } from "./OutboxStore.ts"
@@ -12,8 +12,8 @@ export type { Problem, ProblemSource } from "./internal/base/monitor.ts"
 /** The result of one health check. */
 export interface HealthReport {
   /**
-   * `down`: the database does not answer. `degraded`: the oldest due event is older than `maxAge`, a fiber of the outbox died within the
-   * last minute, the destination of a listener is down, or a connection takes no writes. `up`: none of these.
+   * `down`: the database does not answer, or not within five seconds. `degraded`: the oldest due event is older than `maxAge`, a fiber of the
+   * outbox died within the last minute, events wait for the destination of a listener, or connections take no writes. `up`: none of these.
    */
   readonly status: "up" | "degraded" | "down"
   /** Events that are not delivered yet (NEW and RETRY rows). 0 when the database does not answer. */
@@ -35,7 +35,7 @@ export interface HealthReport {
 export class OutboxHealth extends Context.Service<
   OutboxHealth,
   {
-    /** Reads the lag from the table. Never fails. */
+    /** Reads the lag from the table, for at most six seconds. Never fails. */
     readonly check: Effect.Effect<HealthReport>
   }
 >()("@eventbus/outbox/OutboxHealth") {}
@@ -57,16 +57,18 @@ export const layer = (options: HealthOptions = {}): Layer.Layer<OutboxHealth, ne
       const monitor = monitorOf(store)
       return OutboxHealth.of({
         check: Effect.flatMap(Clock.currentTimeMillis, (nowMillis) => {
-          const problems = monitor.problems(nowMillis)
-          const isDegraded = problems.some((problem) => degrades(problem, nowMillis))
-          return store.lag.pipe(
+          const measured = Effect.andThen(probeWrites(store, monitor, nowMillis), store.lag)
+          return UserFunction.runBounded("outbox: reading the lag from the database", measured, { timeout }).pipe(
             Effect.map((lag): HealthReport => {
+              const problems = monitor.problems(nowMillis)
+              const isDegraded = problems.some((problem) => degrades(problem, lag.pending, nowMillis))
               const status = isDegraded || lag.oldestMillis > maxMillis ? "degraded" : "up"
               const figures = `${lag.pending} pending, ${lag.dead} dead, oldest due ${Math.round(lag.oldestMillis)} ms`
               return { ...lag, status, problems, detail: [figures, ...problems.map(inWords)].join("; ") }
             }),
-            Effect.catchCause((cause) =>
-              Effect.succeed<HealthReport>({
+            Effect.catchCause((cause) => {
+              const problems = monitor.problems(nowMillis)
+              return Effect.succeed<HealthReport>({
                 status: "down",
                 pending: 0,
                 dead: 0,
@@ -74,16 +76,41 @@ export const layer = (options: HealthOptions = {}): Layer.Layer<OutboxHealth, ne
                 problems,
                 detail: [failureOf(cause).summary, ...problems.map(inWords)].join("; ")
               })
-            )
+            })
           )
         })
       })
     })
   )
 
-/** A fiber degrades health for a minute after its death, a destination or a connection for as long as it does not work. */
-const degrades = ({ source, lastMillis }: Problem, nowMillis: number): boolean =>
-  source === "destination" || source === "database" || (source === "fiber" && nowMillis - lastMillis < 60_000)
+/** A database that does not answer within this time is down. */
+const timeout = "5 seconds"
+
+/** The time within which the outbox itself ends read-only connections, so that the pool makes new ones. */
+const renewalMillis = 2000
+
+/** An event that waits for a destination is looked at every ten seconds at most; a delivery that finds out takes as long as the destination's client waits. */
+const waitingMillis = 120_000
+
+/**
+ * After a refused write: tries a write that changes nothing, since no owner's name is empty. The refusal may have been that of a read-only
+ * transaction of the user's, and a quiet outbox has no write of its own that would show it. A write that succeeds clears the problem.
+ */
+const probeWrites = (store: OutboxStore["Service"], monitor: Monitor, nowMillis: number): Effect.Effect<void> => {
+  const refused = monitor.problems(nowMillis).find(({ source }) => source === "database")
+  const isDue = refused !== undefined && nowMillis - refused.lastMillis >= renewalMillis
+  return isDue ? Effect.ignore(store.releaseClaims("", ["-"])) : Effect.void
+}
+
+/**
+ * A fiber degrades health for a minute after its death, and a connection for as long as it takes no writes. A destination does so while events wait
+ * for it: another node, or an operator, may have ended them.
+ */
+const degrades = ({ source, lastMillis }: Problem, pending: number, nowMillis: number): boolean => {
+  const ageMillis = nowMillis - lastMillis
+  if (source === "destination") return pending > 0 && ageMillis < waitingMillis
+  return source === "database" || (source === "fiber" && ageMillis < 60_000)
+}
 
 const inWords = ({ source, name, count, lastError }: Problem): string =>
   `${source} ${name} failed ${count} times, last: ${lastError}`

@@ -1,12 +1,13 @@
 /** Writes events in the caller's transaction: event and data commit together, or neither does (outbox seed §7). Keeps no state. */
 import { UserFunction } from "@eventbus/core"
-import { Context, Effect, Layer, Option, Tracer } from "effect"
+import { Clock, Context, Effect, Layer, Option, Tracer } from "effect"
 import * as EventEnvelope from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
 import { checkEnvelope } from "./internal/base/envelope.ts"
 import { writer as kinds } from "./internal/base/optionKinds.ts"
 import { checkOptions, problemsOf } from "./internal/base/options.ts"
 import { runHook } from "./internal/delivery/writerHooks.ts"
+import { noteWrite } from "./internal/delivery/writeTimes.ts"
 import { encoded } from "./internal/store/insertStatement.ts"
 import {
   InvalidEnvelope,
@@ -70,6 +71,7 @@ export const make: (
     yield* checkOptions("OutboxWriter", [problemsOf(options, kinds)])
     const store = yield* OutboxStore
     const tx = yield* TxContext
+    const clock = yield* Clock.Clock
     const { hook = noop, claimedBy } = options
 
     const insert = Effect.fnUntraced(function* (events: ReadonlyArray<EventEnvelope.EventEnvelope>) {
@@ -82,6 +84,7 @@ export const make: (
         const rolledBack = runHook(hook, "afterRollback", events)
         yield* tx.afterRollback(Effect.suspend(() => (isInserted ? rolledBack : Effect.void)))
       }
+      noteWrite(events, clock.monotonicTimeNanosUnsafe())
       for (const statement of statements) yield* execute(statement.text, statement.params)
       isInserted = true
       if (afterWrite !== undefined) yield* runHook(hook, "afterWrite", events)

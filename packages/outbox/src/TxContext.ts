@@ -5,7 +5,7 @@
  * Drizzle, Kysely), and `join` or `transaction` make it known to the fiber. When a fiber has both, the foreign one is used.
  */
 import { UserFunction } from "@eventbus/core"
-import { Context, Effect, Exit, Layer } from "effect"
+import { Context, Effect, Exit, Layer, Option } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { logText } from "./internal/base/failureText.ts"
 import { logError } from "./internal/base/log.ts"
@@ -26,10 +26,49 @@ const Foreign = Context.Reference<ForeignTransaction | undefined>("@eventbus/out
   defaultValue: () => undefined
 })
 
-const RollbackHooks = Context.Reference<Array<Effect.Effect<void>> | undefined>(
-  "@eventbus/outbox/TxContext/RollbackHooks",
-  { defaultValue: () => undefined }
-)
+/** One `afterRollback` hook. */
+interface RollbackHook {
+  readonly effect: Effect.Effect<void>
+  /** The outermost transaction has committed, and no savepoint around the hook has rolled back. */
+  isCommitted: boolean
+}
+
+/** The hooks of one `withTransaction` of this module. */
+interface RollbackHooks {
+  /** The connection of its transaction. */
+  readonly connection: object | undefined
+  readonly registered: Array<RollbackHook>
+  /** False once it has ended. */
+  isOpen: boolean
+}
+
+const CurrentRollbackHooks = Context.Reference<RollbackHooks | undefined>("@eventbus/outbox/TxContext/RollbackHooks", {
+  defaultValue: () => undefined
+})
+
+/** The connection of this client's transaction that the fiber is in. */
+const connectionOf = (sql: SqlClient.SqlClient): Effect.Effect<object | undefined> =>
+  Effect.map(Effect.serviceOption(sql.transactionService), (found) => Option.getOrUndefined(found)?.[0])
+
+/** The hooks of that transaction; undefined when `sql.withTransaction` opened it, so that nobody would learn of its rollback. */
+const hooksOf = (sql: SqlClient.SqlClient): Effect.Effect<RollbackHooks | undefined> =>
+  Effect.flatMap(CurrentRollbackHooks, (hooks) =>
+    Effect.map(connectionOf(sql), (connection) =>
+      hooks?.isOpen === true && hooks.connection === connection ? hooks : undefined
+    )
+  )
+
+/** Notes a hook. A plain savepoint around it may roll back unseen: then it is the commit that does not reach the hook. */
+const register = (sql: SqlClient.SqlClient, hooks: RollbackHooks, effect: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const hook = { effect, isCommitted: false }
+    hooks.registered.push(hook)
+    return sql.afterCommit(
+      Effect.sync(() => {
+        hook.isCommitted = true
+      })
+    )
+  })
 
 /** The present transaction. */
 export class TxContext extends Context.Service<
@@ -43,7 +82,8 @@ export class TxContext extends Context.Service<
     readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void, NotInTransaction>
     /**
      * Runs the effect once the transaction, or the savepoint around this call, has rolled back. Effect's own `sql.withTransaction` has no
-     * such hook: there it fails with `RollbackHookUnsupported`. `TxContext.withTransaction` adds the hook.
+     * such hook: where it opened the transaction, the call fails with `RollbackHookUnsupported`; where it opened the savepoint, the effect
+     * runs after the transaction. `TxContext.withTransaction` adds the hook.
      */
     readonly afterRollback: (
       effect: Effect.Effect<void>
@@ -55,7 +95,7 @@ export class TxContext extends Context.Service<
 export const layer: Layer.Layer<TxContext, never, SqlClient.SqlClient> = Layer.effect(
   TxContext,
   Effect.map(SqlClient.SqlClient, (sql) => {
-    const inSql = Effect.map(Effect.serviceOption(sql.transactionService), (found) => found._tag === "Some")
+    const inSql = Effect.map(connectionOf(sql), (connection) => connection !== undefined)
     const execute: Execute = (text, params) => Effect.catch(sql.unsafe(text, params).raw, failed(sql, "insert"))
     const either = <A, E>(
       operation: string,
@@ -86,10 +126,10 @@ export const layer: Layer.Layer<TxContext, never, SqlClient.SqlClient> = Layer.e
         either(
           "afterRollback",
           (tx) => Effect.sync(() => void tx.onRollback.push(effect)),
-          Effect.flatMap(RollbackHooks, (hooks) =>
+          Effect.flatMap(hooksOf(sql), (hooks) =>
             hooks === undefined
               ? Effect.fail(new RollbackHookUnsupported({ operation: "afterRollback" }))
-              : Effect.sync(() => void hooks.push(effect))
+              : register(sql, hooks, effect)
           )
         )
     })
@@ -110,19 +150,33 @@ const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void
     { discard: true }
   )
 
-/** `sql.withTransaction` with `afterRollback` hooks. A nested call is a savepoint with hooks of its own. */
+/**
+ * `sql.withTransaction` with `afterRollback` hooks. A nested call is a savepoint with hooks of its own. Inside of a plain `sql.withTransaction`
+ * it has no hooks, since nobody would learn of that one's rollback.
+ */
 export const withTransaction = <A, E, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | SqlError.SqlError, R | SqlClient.SqlClient> =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const parent = yield* RollbackHooks
-    const hooks: Array<Effect.Effect<void>> = []
-    return yield* sql.withTransaction(Effect.provideService(self, RollbackHooks, hooks)).pipe(
+    const parent = yield* hooksOf(sql)
+    const outer = yield* connectionOf(sql)
+    if (outer !== undefined && parent === undefined) return yield* sql.withTransaction(self)
+    let hooks: RollbackHooks | undefined
+    const withHooks = Effect.flatMap(connectionOf(sql), (connection) => {
+      hooks = { connection, registered: [], isOpen: true }
+      return Effect.provideService(self, CurrentRollbackHooks, hooks)
+    })
+    return yield* sql.withTransaction(withHooks).pipe(
       Effect.onExit((exit) => {
-        if (Exit.isFailure(exit)) return runAll(hooks)
-        parent?.push(...hooks)
-        return Effect.void
+        if (hooks === undefined) return Effect.void
+        hooks.isOpen = false
+        if (Exit.isSuccess(exit) && parent !== undefined) {
+          parent.registered.push(...hooks.registered)
+          return Effect.void
+        }
+        const rolledBack = hooks.registered.filter((hook) => Exit.isFailure(exit) || !hook.isCommitted)
+        return runAll(rolledBack.map(({ effect }) => effect))
       })
     )
   })

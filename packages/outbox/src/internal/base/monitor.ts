@@ -22,7 +22,7 @@ export interface Problem {
   readonly lastError: string
   /** When it first occurred since it was last well, in epoch milliseconds by this process's clock. */
   readonly sinceMillis: number
-  /** When it last occurred, in epoch milliseconds by this process's clock. */
+  /** When it last occurred, or an event last waited for it, in epoch milliseconds by this process's clock. */
   readonly lastMillis: number
 }
 
@@ -86,6 +86,12 @@ export class Monitor {
       loggedMillis: nowMillis
     })
     return true
+  }
+
+  /** Notes that a problem is still there, without another occurrence: an event waits for its end. */
+  persists(source: ProblemSource, name: string, nowMillis: number): void {
+    const known = this.#entries[source].get(name)
+    if (known !== undefined) known.lastMillis = nowMillis
   }
 
   /** Notes that this listener or destination works again. True when it had a problem. */

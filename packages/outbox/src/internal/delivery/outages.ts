@@ -19,7 +19,14 @@ export class Outages {
 
   /** Undefined when the event may be delivered. Otherwise how long it waits for its destination, and why. */
   hold(event: EventEnvelope): { readonly delayMillis: number; readonly error: string } | undefined {
-    return this.#gates.isAnyClosed ? this.#gates.admit(listenerKeyOf(event), this.#nowMillis()) : undefined
+    if (!this.#gates.isAnyClosed) return undefined
+    const key = listenerKeyOf(event)
+    const held = this.#gates.admit(key, this.#nowMillis())
+    if (held !== undefined) {
+      const { clock, guard } = this.#tools
+      guard.monitor.persists("destination", this.#names.get(key) ?? key, clock.currentTimeMillisUnsafe())
+    }
+    return held
   }
 
   /** A delivery succeeded: the listener is well and its destination answers. */

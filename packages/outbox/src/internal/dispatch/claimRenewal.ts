@@ -1,5 +1,5 @@
 /** The claims of the events in flight: renewed while they are handled, released when the dispatcher closes. */
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { logText } from "../base/failureText.ts"
 import { logError, logWarning } from "../base/log.ts"
 import { releaseBounded } from "../base/supervisor.ts"
@@ -32,6 +32,30 @@ export const renewClaims = (
     }
     return Effect.forEach(chunks, renew, { discard: true })
   }).pipe(Effect.catchCause((cause) => logError(`outbox: renewing claims failed: ${logText(cause)}`)))
+
+/**
+ * Undefined while nobody else can take the event before its claim is renewed with those of all events in flight. A claim of half its time or more
+ * was not renewed in time: its transaction was open for long, or the database was slow. Such a claim is renewed before its event is started. The
+ * effect says whether this process still holds it; a claim that could not be renewed counts as lost.
+ */
+export const heldClaim = (
+  store: StoreShape,
+  { clock }: DeliveryTools,
+  event: InFlightEvent,
+  claim: ClaimLocking
+): Effect.Effect<boolean> | undefined => {
+  const lockNanos = Duration.toNanosUnsafe(Duration.fromInputUnsafe(claim.lockTimeout))
+  if (2n * (clock.monotonicTimeNanosUnsafe() - event.claimedAtNanos) < lockNanos) return undefined
+  return Effect.suspend(() => {
+    const now = clock.monotonicTimeNanosUnsafe()
+    return Effect.map(store.renewClaims(claim.owner, [event.envelope.eventId]), (renewed) => {
+      if (renewed.length > 0) event.claimedAtNanos = now
+      return renewed.length > 0
+    })
+  }).pipe(
+    Effect.catchCause((cause) => Effect.as(logError(`outbox: renewing a claim failed: ${logText(cause)}`), false))
+  )
+}
 
 /** Releases the claims of unfinished events at the very end. They stay pending, and another process may take them at once. */
 export const releaseUnfinished = (

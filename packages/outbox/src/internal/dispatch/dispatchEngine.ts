@@ -1,5 +1,5 @@
 /** The way of one event through a dispatcher: queued, delivered, marked. */
-import { type Cause, Duration, Effect, Random } from "effect"
+import { type Cause, Effect, Random } from "effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { InFlightTracker } from "../../InFlightTracker.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
@@ -11,9 +11,12 @@ import type { CallListener } from "../delivery/callListener.ts"
 import type { DeliveryTools } from "../delivery/deliveryTools.ts"
 import { decideFailure, reportFailure } from "../delivery/failureOutcome.ts"
 import { Outages } from "../delivery/outages.ts"
+import { writtenAtNanos } from "../delivery/writeTimes.ts"
 import { type Fence, openFence, type StoreShape } from "../store/contract.ts"
+import { heldClaim } from "./claimRenewal.ts"
 import { type FairQueue, makeFairQueue, type Source } from "./fairQueue.ts"
 import { type ClaimLocking, type InFlightEvent, InFlightEvents } from "./inFlightEvents.ts"
+import { PolledEvents } from "./polledEvents.ts"
 
 interface EngineSettings {
   readonly maxAttempts: number
@@ -60,7 +63,8 @@ export class DispatchEngine {
   readonly #parts: Parts
   readonly #settings: EngineSettings
   readonly #fence: Fence
-  readonly #lockNanos: bigint | undefined
+  /** Without claims only: a claim that is still held shows that nobody else took its event. */
+  readonly #polled = new PolledEvents()
   readonly #outages: Outages
   #closing = false
 
@@ -70,8 +74,6 @@ export class DispatchEngine {
     this.#outages = new Outages(parts.tools)
     const claim = settings.claimLocking
     this.#fence = claim === undefined ? openFence : { _tag: "Claim", owner: claim.owner }
-    this.#lockNanos =
-      claim === undefined ? undefined : Duration.toNanosUnsafe(Duration.fromInputUnsafe(claim.lockTimeout))
     this.queue = makeFairQueue({ hot: settings.hotQueueCapacity, cold: settings.coldQueueCapacity })
     this.doneMarker = makeBatchMarker<InFlightEvent>({
       writers: 2,
@@ -106,12 +108,17 @@ export class DispatchEngine {
   enqueue(envelope: EventEnvelope, source: Source, attempts: number, rowAddress?: string): boolean {
     const { tools, tracker } = this.#parts
     const { clock, guard, metrics } = tools
+    const { claimLocking } = this.#settings
     const id = envelope.eventId
     if (this.#closing) return false
     const state = this.inFlight.stateOf(id, attempts)
     // With claims, the row was claimed anew: a refusal makes the poller release it and read again. If it counted as taken, nobody would handle it until the claim expires.
-    if (state === "finished" || state === "marking") return this.#lockNanos === undefined
+    if (state === "finished" || state === "marking") return claimLocking === undefined
     if (state === "inFlight" && tracker === undefined) return true
+    if (source === "HOT" && claimLocking === undefined) {
+      const hasTaken = this.#polled.hasTaken(id, writtenAtNanos(envelope))
+      if (hasTaken !== false) return hasTaken === true
+    }
     const capacity = source === "HOT" ? this.#settings.hotQueueCapacity : this.#settings.coldQueueCapacity
     if (this.queue.size(source) >= capacity) return state === "inFlight"
     if (
@@ -120,7 +127,9 @@ export class DispatchEngine {
     ) {
       return true
     }
-    const claimedAtNanos = this.#lockNanos === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
+    const nowNanos = clock.monotonicTimeNanosUnsafe()
+    if (source === "COLD" && claimLocking === undefined) this.#polled.add(id, nowNanos)
+    const claimedAtNanos = (source === "HOT" ? writtenAtNanos(envelope) : this.inFlight.pollBeganNanos) ?? nowNanos
     const event = { envelope, source, attempts, rowAddress, claimedAtNanos, isBeingMarked: false }
     this.inFlight.add(event)
     this.queue.offer(source, event)
@@ -143,16 +152,18 @@ export class DispatchEngine {
     this.inFlight.finish(event)
   }
 
-  /** Another process may hold a claim that was not renewed in time. Such an event is not started. */
-  #claimExpired(event: InFlightEvent): boolean {
-    return (
-      this.#lockNanos !== undefined &&
-      this.#parts.tools.clock.monotonicTimeNanosUnsafe() - event.claimedAtNanos >= this.#lockNanos
+  /** Handles an event. One whose claim is lost is not started. */
+  #handle(event: InFlightEvent, current: Current): Effect.Effect<void> {
+    const { store, tools } = this.#parts
+    const { claimLocking } = this.#settings
+    const hold = claimLocking === undefined ? undefined : heldClaim(store, tools, event, claimLocking)
+    if (hold === undefined) return this.#deliver(event, current)
+    return Effect.flatMap(hold, (isHeld) =>
+      isHeld ? this.#deliver(event, current) : Effect.sync(() => this.#finish(event))
     )
   }
 
-  #handle(event: InFlightEvent, current: Current): Effect.Effect<void> {
-    if (this.#claimExpired(event)) return Effect.sync(() => this.#finish(event))
+  #deliver(event: InFlightEvent, current: Current): Effect.Effect<void> {
     const hold = this.#outages.hold(event.envelope)
     if (hold !== undefined) return this.#postpone({ event, ...hold })
     current.event = event

@@ -2,7 +2,7 @@
  * The events of a dispatcher from their queue to their mark, by id. An event that arrives by the hot and by the cold path is let in
  * once (outbox seed §9, ruling 65).
  */
-import type { Duration } from "effect"
+import type { Clock, Duration } from "effect"
 import { Effect } from "effect"
 import { ConditionVariable } from "../base/conditionVariable.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
@@ -24,7 +24,7 @@ export interface InFlightEvent {
   readonly attempts: number
   /** The row's address as it was read, if the event was polled: see `PolledEvent`. */
   readonly rowAddress: string | undefined
-  /** When the claim was taken or last renewed, on the monotonic clock. 0 without claims. */
+  /** The earliest time at which the claim may have been taken or last renewed, on the monotonic clock. Without claims it means nothing. */
   claimedAtNanos: bigint
   /** Whether its mark may be in the database already, so that a poll may read the row as it is after it. */
   isBeingMarked: boolean
@@ -39,12 +39,18 @@ export class InFlightEvents {
   readonly #finishedDuringPoll = new Set<string>()
   readonly #idle = new ConditionVariable()
   #polls = 0
+  #pollBeganNanos: bigint | undefined
 
   /** Waits until nothing is queued or being handled. */
   readonly awaitIdle: Effect.Effect<void> = this.#idle.await(() => this.size === 0)
 
   get size(): number {
     return this.#events.size - this.#finishedDuringPoll.size
+  }
+
+  /** When the present poll began: what it claims, it may have claimed then. Undefined while there is none. */
+  get pollBeganNanos(): bigint | undefined {
+    return this.#pollBeganNanos
   }
 
   get isPolling(): boolean {
@@ -86,16 +92,18 @@ export class InFlightEvents {
   }
 
   /** Runs a read of pending rows. An event that finishes meanwhile may still be in its result, and is not let in again. */
-  whilePolling<A, E, R>(poll: Effect.Effect<A, E, R>, onEnd: () => void): Effect.Effect<A, E, R> {
+  whilePolling<A, E, R>(poll: Effect.Effect<A, E, R>, clock: Clock.Clock, onEnd: () => void): Effect.Effect<A, E, R> {
     return Effect.acquireUseRelease(
       Effect.sync(() => {
         this.#polls++
+        this.#pollBeganNanos ??= clock.monotonicTimeNanosUnsafe()
       }),
       () => poll,
       () =>
         Effect.sync(() => {
           this.#polls--
           if (this.#polls === 0) {
+            this.#pollBeganNanos = undefined
             for (const id of this.#finishedDuringPoll) this.#events.delete(id)
             this.#finishedDuringPoll.clear()
           }

@@ -6,7 +6,7 @@ import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { type Clock, Effect, type Exit, Semaphore } from "effect"
 import type { DownstreamUnavailable, PoisonEvent } from "../../OutboxError.ts"
 import { OutageGates } from "../delivery/outageGates.ts"
-import { failureOfPublish, isOfTopic, topicUnavailable } from "./failureOfPublish.ts"
+import { CreationRefused, failureOfPublish, isOfTopic, topicUnavailable } from "./failureOfPublish.ts"
 
 /** How a relay deals with a missing topic. */
 export type MissingTopics = "wait" | "create" | "require"
@@ -16,7 +16,7 @@ const creationMillis = 1000
 
 interface Creation {
   readonly oneAtATime: Semaphore.Semaphore
-  last: { readonly exit: Exit.Exit<void, BrokerError.BrokerError>; readonly atMillis: number } | undefined
+  last: { readonly exit: Exit.Exit<void, CreationRefused>; readonly atMillis: number } | undefined
 }
 
 type Publish = (
@@ -73,12 +73,16 @@ export class RelayTopics {
     return Number(this.#clock.monotonicTimeNanosUnsafe() / 1_000_000n)
   }
 
-  /** Creates the topic with the cluster's defaults for partitions and replication. One that exists meanwhile is as good. */
-  #create(topic: string): Effect.Effect<void, BrokerError.BrokerError> {
+  /**
+   * Creates the topic with the cluster's defaults for partitions and replication. One that exists meanwhile is as good. A refusal
+   * of any kind leaves the topic missing: its own events wait.
+   */
+  #create(topic: string): Effect.Effect<void, CreationRefused> {
     const creation = this.#creations.get(topic) ?? { oneAtATime: Semaphore.makeUnsafe(1), last: undefined }
     this.#creations.set(topic, creation)
     const create = Effect.scoped(Effect.flatMap(this.#broker.admin, (admin) => admin.createTopics([{ topic }]))).pipe(
-      Effect.catchTag("TopicExists", () => Effect.void)
+      Effect.catchTag("TopicExists", () => Effect.void),
+      Effect.mapError((cause) => new CreationRefused({ topic, cause }))
     )
     return creation.oneAtATime.withPermits(1)(
       Effect.suspend(() => {

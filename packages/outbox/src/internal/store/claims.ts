@@ -1,6 +1,15 @@
 /** Claims: one node holds rows for itself until it has finished with them or its lock has expired (outbox seed §10). */
 import { Effect } from "effect"
-import { millis, type Parameters, parameters, pending, type StoreContext, storeError } from "./context.ts"
+import {
+  changeLists,
+  listsOf,
+  millis,
+  type Parameters,
+  parameters,
+  pending,
+  type StoreContext,
+  storeError
+} from "./context.ts"
 import type { ClaimOptions, StoreShape } from "./contract.ts"
 import { due, inOrder, limitTo } from "./pending.ts"
 import { eventColumns, type PolledEvent } from "./rows.ts"
@@ -32,11 +41,12 @@ export const makeClaims = ({ sql, dialect, names, rows, change, events }: StoreC
     const p = parameters(dialect)
     const text = `SELECT ${eventColumns(dialect)} FROM ${table} WHERE ${claimable(options, p)} ${inOrder(dialect)} ${limitTo(dialect, options.limit, p)} ${dialect.skipLocked}`
     const found = yield* events("claim", text, p.values)
-    if (found.length === 0) return []
-    const u = parameters(dialect)
-    const set = `locked_by = ${u.bind(options.owner)}, locked_at = ${dialect.now}`
     const ids = found.map((event) => event.eventId)
-    yield* change("claim", `UPDATE ${table} SET ${set} WHERE ${u.oneOf("event_id", ids)}`, u.values)
+    yield* changeLists(dialect, ids, (list) => {
+      const u = parameters(dialect)
+      const set = `locked_by = ${u.bind(options.owner)}, locked_at = ${dialect.now}`
+      return change("claim", `UPDATE ${table} SET ${set} WHERE ${u.oneOf("event_id", list)}`, u.values)
+    })
     return found
   })
 
@@ -50,8 +60,7 @@ export const makeClaims = ({ sql, dialect, names, rows, change, events }: StoreC
   const claimsOf = (owner: string, eventIds: ReadonlyArray<string>, p: Parameters): string =>
     `${p.oneOf("event_id", eventIds)} AND locked_by = ${p.bind(owner)} AND ${pending}`
 
-  const renewClaims: StoreShape["renewClaims"] = Effect.fnUntraced(function* (owner, eventIds) {
-    if (eventIds.length === 0) return []
+  const renewList = Effect.fnUntraced(function* (owner: string, eventIds: ReadonlyArray<string>) {
     const p = parameters(dialect)
     const update = `UPDATE ${table} SET locked_at = ${dialect.now} WHERE ${claimsOf(owner, eventIds, p)}`
     if (dialect.name !== "mysql") {
@@ -68,12 +77,18 @@ export const makeClaims = ({ sql, dialect, names, rows, change, events }: StoreC
     return still.map((row) => String(row.event_id))
   })
 
-  const releaseClaims: StoreShape["releaseClaims"] = (owner, eventIds) => {
-    if (eventIds.length === 0) return Effect.succeed(0)
-    const p = parameters(dialect)
-    const text = `UPDATE ${table} SET locked_by = NULL, locked_at = NULL WHERE ${claimsOf(owner, eventIds, p)}`
-    return change("release claims", text, p.values)
-  }
+  const renewClaims: StoreShape["renewClaims"] = (owner, eventIds) =>
+    Effect.map(
+      Effect.forEach(listsOf(dialect, eventIds), (list) => renewList(owner, list)),
+      (renewed) => renewed.flat()
+    )
+
+  const releaseClaims: StoreShape["releaseClaims"] = (owner, eventIds) =>
+    changeLists(dialect, eventIds, (list) => {
+      const p = parameters(dialect)
+      const text = `UPDATE ${table} SET locked_by = NULL, locked_at = NULL WHERE ${claimsOf(owner, list, p)}`
+      return change("release claims", text, p.values)
+    })
 
   return { claimPending, renewClaims, releaseClaims }
 }

@@ -1,6 +1,6 @@
 /** The context that every group of statements is built with: client, dialect, names, codec, and how statements run. */
 import { Ranges } from "@eventbus/core"
-import { type Duration, Effect } from "effect"
+import { Array as Arr, type Duration, Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { NEW, RETRY } from "../../EventStatus.ts"
 import type { JsonCodec } from "../../JsonCodec.ts"
@@ -103,7 +103,7 @@ export const parameters = (dialect: Dialect) => {
   const arrayOf = (list: ReadonlyArray<string>, type: "text" | "tid"): string =>
     `${bind(`{${list.map(quoteElement).join(",")}}`)}::${type}[]`
   /**
-   * Tests membership of a non-empty list. PostgreSQL takes the list as one array. Elsewhere the list is padded to a power of two with
+   * Tests membership of a non-empty list, which is one of `listsOf`. PostgreSQL takes the list as one array. Elsewhere the list is padded to a power of two with
    * its last value, so that a handful of prepared statements serve every length.
    */
   const oneOf = (column: string, list: ReadonlyArray<string>): string => {
@@ -113,6 +113,21 @@ export const parameters = (dialect: Dialect) => {
   }
   return { values, bind, arrayOf, oneOf }
 }
+
+/** The most texts of one list where each takes a placeholder: SQLite allows 32,766 in a statement, MySQL 65,535. */
+const mostInList = 4096
+
+/** The lists of `oneOf` that hold these texts, in order, each within what one statement may have. None for an empty list. */
+export const listsOf = (dialect: Dialect, texts: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
+  texts.length === 0 ? [] : dialect.name === "pg" ? [texts] : Arr.chunksOf(texts, mostInList)
+
+/** Runs a change once per list of `listsOf`; returns the rows of all. */
+export const changeLists = <E>(
+  dialect: Dialect,
+  texts: ReadonlyArray<string>,
+  change: (list: ReadonlyArray<string>) => Effect.Effect<number, E>
+): Effect.Effect<number, E> =>
+  Effect.map(Effect.forEach(listsOf(dialect, texts), change), (changed) => changed.reduce((sum, rows) => sum + rows, 0))
 
 /** Quotes an element of an array literal, so that every text stands for itself. */
 const quoteElement = (text: string): string =>

@@ -1,7 +1,15 @@
 /** Inserts rows, and marks them DONE, RETRY or DEAD. */
 import { Effect } from "effect"
 import { DEAD, DONE, RETRY } from "../../EventStatus.ts"
-import { fenceCondition, millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
+import {
+  changeLists,
+  fenceCondition,
+  millis,
+  type Parameters,
+  parameters,
+  pending,
+  type StoreContext
+} from "./context.ts"
 import { type Fence, openFence, type StoreShape } from "./contract.ts"
 import { encoded, insertStatements as statementsFor } from "./insertStatement.ts"
 import { storableError } from "./storableError.ts"
@@ -33,7 +41,7 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
 
   const markDone: StoreShape["markDone"] = (eventIds, fence = openFence, rowAddresses = []) => {
     if (eventIds.length === 0) return Effect.succeed(0)
-    const byId = markDoneWhere((p) => p.oneOf("event_id", eventIds), fence)
+    const byId = changeLists(dialect, eventIds, (list) => markDoneWhere((p) => p.oneOf("event_id", list), fence))
     const known = rowAddresses.filter((address) => address !== undefined)
     if (dialect.name !== "pg" || known.length < eventIds.length) return byId
     // An address is only a hint: another row may be there by now, so the id decides. IS TRUE keeps the planner from joining by id.
@@ -53,14 +61,14 @@ export const makeMarks = ({ dialect, names, codec, onDone, change }: StoreContex
     return change("mark retry", `UPDATE ${table} SET ${set} WHERE ${where}${counted}`, p.values)
   }
 
-  const postpone: StoreShape["postpone"] = (eventIds, delay, error, fence = openFence) => {
-    if (eventIds.length === 0) return Effect.succeed(0)
-    const p = parameters(dialect)
-    const set = `available_at = ${dialect.plusMillis(dialect.now, p.bind(millis(delay)))},
+  const postpone: StoreShape["postpone"] = (eventIds, delay, error, fence = openFence) =>
+    changeLists(dialect, eventIds, (list) => {
+      const p = parameters(dialect)
+      const set = `available_at = ${dialect.plusMillis(dialect.now, p.bind(millis(delay)))},
       last_error = ${p.bind(storableError(error))}, locked_by = NULL, locked_at = NULL`
-    const where = `${p.oneOf("event_id", eventIds)} AND ${pending}${fenceCondition(fence, names, dialect, p)}`
-    return change("postpone", `UPDATE ${table} SET ${set} WHERE ${where}`, p.values)
-  }
+      const where = `${p.oneOf("event_id", list)} AND ${pending}${fenceCondition(fence, names, dialect, p)}`
+      return change("postpone", `UPDATE ${table} SET ${set} WHERE ${where}`, p.values)
+    })
 
   const markDead: StoreShape["markDead"] = (eventId, error, fence = openFence) => {
     const p = parameters(dialect)

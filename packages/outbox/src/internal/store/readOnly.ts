@@ -17,6 +17,9 @@ const problemName = "read-only connection"
 /** The most connections that are ended after one refusal. A pool may hold more; the next refusal ends those. */
 const mostEnded = 10
 
+/** A transaction whose write was refused has rolled back by then, and its connection is in the pool again. */
+const rollbackMillis = 100
+
 /** Between two rounds: where every new connection is read-only as well, the server is asked no more often. */
 const roundGapMillis = 2000
 
@@ -43,20 +46,23 @@ export const watchRefusals = (sql: SqlClient.SqlClient, names: TableNames): void
   void clientOf(sql).outboxes.add(names)
 
 /**
- * Ends the read-only connections of the pool: statements that run at the same time are on connections of their own. Only PostgreSQL; the
- * driver for MySQL drops them by itself.
+ * Ends the read-only connections of the pool: statements that run at the same time are on connections of their own. Returns whether there may have
+ * been one: the refusal may have been that of a read-only transaction. Only PostgreSQL; the driver for MySQL drops them by itself.
  */
-const endReadOnlyConnections = (sql: SqlClient.SqlClient): Effect.Effect<void> => {
+const endReadOnlyConnections = (sql: SqlClient.SqlClient): Effect.Effect<boolean> => {
   // A statement that ends its own connection fails.
-  const statement = Effect.ignore(
+  const failedToRun = Effect.isFailure(
     Effect.timeout(
       Effect.suspend(() => sql.unsafe(endIfReadOnly)),
       "5 seconds"
     )
   )
-  return Effect.all(
-    Array.from({ length: mostEnded }, () => statement),
-    { concurrency: "unbounded", discard: true }
+  return Effect.map(
+    Effect.all(
+      Array.from({ length: mostEnded }, () => failedToRun),
+      { concurrency: "unbounded" }
+    ),
+    (ended) => ended.includes(true)
   )
 }
 
@@ -77,9 +83,14 @@ export const noteRefusal = (sql: SqlClient.SqlClient, error: unknown): Effect.Ef
     const last = client.lastRoundMillis
     if (last !== undefined && Math.abs(nowMillis - last) < roundGapMillis) return
     client.lastRoundMillis = nowMillis
-    for (const monitor of monitors) monitor.connectionsRefused()
-    // Outside the transaction of the caller, if there is one: its connection is refused until it has rolled back.
-    if (dialectOf(sql).name === "pg") yield* Effect.forkDetach(outsideTransaction(sql, endReadOnlyConnections(sql)))
+    if (dialectOf(sql).name !== "pg") return
+    // Outside the transaction of the caller, if there is one, and once that has rolled back: until then its connection is refused.
+    const ended = outsideTransaction(sql, Effect.delay(endReadOnlyConnections(sql), rollbackMillis))
+    yield* Effect.forkDetach(
+      Effect.map(ended, (isAny) => {
+        if (isAny) for (const monitor of monitors) monitor.connectionsRefused()
+      })
+    )
   })
 }
 

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { DEAD, DONE, NEW } from "../../EventStatus.ts"
 import { isEventId } from "../base/envelopeChecks.ts"
-import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
+import { changeLists, millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import type { DeadFilter, StoreShape } from "./contract.ts"
 import type { Dialect } from "./dialect.ts"
 import { availableAt, limitTo } from "./pending.ts"
@@ -80,12 +80,12 @@ export const makePurging = ({ dialect, names, change, events }: StoreContext): P
     return events("query terminal", text, p.values)
   }
 
-  const deleteTerminal: StoreShape["deleteTerminal"] = (eventIds) => {
-    if (eventIds.length === 0) return Effect.succeed(0)
-    const p = parameters(dialect)
-    const where = `${p.oneOf("event_id", eventIds)} AND status IN (${DONE}, ${DEAD})`
-    return change("delete terminal", `DELETE FROM ${table} WHERE ${where}`, p.values)
-  }
+  const deleteTerminal: StoreShape["deleteTerminal"] = (eventIds) =>
+    changeLists(dialect, eventIds, (list) => {
+      const p = parameters(dialect)
+      const where = `${p.oneOf("event_id", list)} AND status IN (${DONE}, ${DEAD})`
+      return change("delete terminal", `DELETE FROM ${table} WHERE ${where}`, p.values)
+    })
 
   return {
     queryTerminal,
