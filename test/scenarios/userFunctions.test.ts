@@ -43,7 +43,7 @@ describe("the page of user functions and fibers", () => {
 
   it("ruling 86: names every file that starts a fiber beside the work", () => {
     const missing = sources
-      .filter(([, text]) => /\bfork(Scoped|In|Detach)\(/.test(text))
+      .filter(([, text]) => /\bfork(Scoped|In|Detach)\(|\bFiberSet\.(make|run)|\brunForkWith\(/.test(text))
       .map(([path]) => path)
       .filter((path) => !page.includes(`\`${path}\``))
     assert.deepStrictEqual(missing, [])

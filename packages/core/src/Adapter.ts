@@ -13,7 +13,7 @@ import * as Ranges from "./Ranges.ts"
 export { clients as clientsOf, refusal as refusalOf } from "./internal/checks/groupProtocol.ts"
 export { isEager } from "./internal/port/assignmentStrategy.ts"
 export { isOfCopy as isCopyHeader } from "./internal/record/headerSets.ts"
-export { refusedRecord } from "./internal/record/refusedRecord.ts"
+export { refusedRecord, unreadableRecord } from "./internal/record/refusedRecord.ts"
 
 const reader = { ...Ranges.reader, clientId: Kinds.string, isolationLevel: Kinds.oneOf(Choices.isolationLevel) }
 

@@ -55,12 +55,16 @@ const isAddress = (value: unknown): boolean => {
   return port >= 1 && port <= 65_535
 }
 
-/** A URL of `http` or `https`. A user and a password in it are not shown. */
+/** A URL of `http` or `https` without user and password: `fetch` refuses those, and a log would show them. They are not shown. */
 export const httpUrl: Kind = (path, found) =>
-  isHttpUrl(found) ? [] : [{ path, found: withoutUser(found), allowed: "a URL of http or https" }]
+  isHttpUrl(found)
+    ? []
+    : [{ path, found: withoutUser(found), allowed: "a URL of http or https, without user and password" }]
 
-const isHttpUrl = (value: unknown): boolean =>
-  typeof value === "string" && /^https?:$/.test(URL.parse(value)?.protocol ?? "")
+const isHttpUrl = (value: unknown): boolean => {
+  const url = typeof value === "string" ? URL.parse(value) : null
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
+}
 
 const withoutUser = (found: unknown): string =>
   typeof found === "string" ? shown(found.replace(/^(.*\/\/)?.*@/s, "$1<redacted>@")) : typeOf(found)

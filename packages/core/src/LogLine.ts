@@ -1,6 +1,6 @@
 /**
  * The log lines of the packages. They go to the loggers of the running fiber, as those of `Effect.log` do. A logger is a function of the program's, too: one that throws, as
- * one does whose disk is full, loses its line, and ends neither the fiber nor the work that the line is about (ruling 86).
+ * one does whose disk is full, or an async one that is rejected, loses its line. It ends neither the process, nor the fiber, nor the work that the line is about (ruling 86).
  *
  * ```ts
  * import { LogLine } from "@eventbus/core"
@@ -10,4 +10,4 @@
  *   Effect.forever(Effect.andThen(round, LogLine.info("The round is over")))
  * ```
  */
-export { debug, error, info, warning } from "./internal/base/logLine.ts"
+export { debug, error, guarded, info, warning } from "./internal/base/logLine.ts"

@@ -48,7 +48,8 @@ export const perGroup: NamingStrategy = {
   deadLetter: ({ topic, groupId }) => `${topic}.${groupId}.DLT`
 }
 
-const maxLength = 249
+/** The longest name of a topic, in characters. */
+export const maxLength = 249
 
 /** Why a name is not a legal Kafka topic name (or `group.instance.id`, which follows the same rules); undefined when it is. */
 export const illegal = (name: string): string | undefined => {

@@ -17,10 +17,13 @@
  * ```
  */
 import { Context, Duration, Effect, type Exit, Fiber, Schema } from "effect"
+import { attend, isNative, isObject, thenOf } from "./internal/base/attend.ts"
 import * as CheckedSteps from "./internal/failure/checkedSteps.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
 import * as FunctionLog from "./internal/failure/functionLog.ts"
+
+export { attend } from "./internal/base/attend.ts"
 
 /** A user's function returned, or its effect went on with, something that is no Effect. */
 export class NotAnEffect extends Error {
@@ -69,36 +72,6 @@ export const kindOf = (value: unknown): string => {
   if (value === null) return "null"
   if (!isObject(value)) return typeof value
   return isNative(value) || thenOf(value) !== undefined ? "a Promise" : `a plain ${typeof value}`
-}
-
-/**
- * Takes over the rejection of a Promise, or of any other value with a `then`, and answers whether it was one. Call it in the same turn in which the value was
- * returned: then no rejection goes unhandled. `onRejected` is called at most once, and with what `then` itself throws, too.
- */
-export const attend = (value: unknown, onRejected: (error: unknown) => void): boolean => {
-  if (!isObject(value)) return false
-  let isTold = false
-  const rejected = (error: unknown) => {
-    if (isTold) return
-    isTold = true
-    try {
-      onRejected(error)
-    } catch {
-      // Nobody is left to tell: a throw in here would be the unhandled rejection.
-    }
-  }
-  if (attendNative(value, rejected)) return true
-  const then = thenOf(value)
-  if (then === undefined) return false
-  try {
-    attendNative(
-      then.call(value, () => {}, rejected),
-      rejected
-    )
-  } catch (error) {
-    rejected(error)
-  }
-  return true
 }
 
 /**
@@ -240,38 +213,3 @@ const rejectionOf = (what: string) => {
 const contextNow = (): Context.Context<never> => Fiber.getCurrent()?.context ?? Context.empty()
 
 const textOf = (error: unknown): string => failureText(Failures.fromUnknown(error))
-
-const isObject = (value: unknown): value is object =>
-  (typeof value === "object" && value !== null) || typeof value === "function"
-
-const isNative = (value: object): value is Promise<unknown> => {
-  try {
-    return value instanceof Promise
-  } catch {
-    return false
-  }
-}
-
-/** A Promise of the engine is attended by the engine's own `then`: its own one may be anything. */
-const attendNative = (value: unknown, rejected: (error: unknown) => void): boolean => {
-  if (!isObject(value) || !isNative(value)) return false
-  try {
-    Promise.prototype.then.call(value, undefined, rejected)
-    return true
-  } catch {
-    // An object that only has the prototype.
-    return false
-  }
-}
-
-type Then = (onResolved: () => void, onRejected: (error: unknown) => void) => unknown
-
-/** Read once: a getter may answer differently the next time. */
-const thenOf = (value: object): Then | undefined => {
-  try {
-    const then: unknown = Reflect.get(value, "then")
-    return typeof then === "function" ? (then as Then) : undefined
-  } catch {
-    return undefined
-  }
-}

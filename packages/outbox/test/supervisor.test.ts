@@ -52,27 +52,33 @@ describe("supervisor", () => {
     })
   )
 
-  it.effect("ruling 86: a logger that throws keeps no dead fiber from its restart, and is a problem itself", () => {
-    const monitor = new Monitor()
-    let starts = 0
-    const dies = Effect.suspend(() => (starts++ < 3 ? Effect.die("no") : Effect.void))
-    const full = Logger.make(() => {
+  const full = {
+    throws: () => {
       throw new Error("ENOSPC")
+    },
+    "is rejected": () => Promise.reject(new Error("ENOSPC"))
+  }
+  for (const [how, log] of Object.entries(full)) {
+    it.effect(`ruling 86: a logger that ${how} keeps no dead fiber from its restart, and is a problem itself`, () => {
+      const monitor = new Monitor()
+      let starts = 0
+      const dies = Effect.suspend(() => (starts++ < 3 ? Effect.die("no") : Effect.void))
+      return Effect.gen(function* () {
+        const fiber = yield* Effect.forkChild(supervise({ name: "worker 1", monitor }, dies))
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(starts, 4)
+        assert.isDefined(fiber.pollUnsafe())
+        yield* Effect.promise(() => Promise.resolve())
+        assert.deepStrictEqual(
+          monitor.problems(1000).map(({ source, name, count, lastError }) => [source, name, count, lastError]),
+          [
+            ["fiber", "worker 1", 3, "no"],
+            ["function", "logger", 3, "Error: ENOSPC"]
+          ]
+        )
+      }).pipe(Effect.provide(Logger.layer([Logger.make<unknown, unknown>(log)])))
     })
-    return Effect.gen(function* () {
-      const fiber = yield* Effect.forkChild(supervise({ name: "worker 1", monitor }, dies))
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(starts, 4)
-      assert.isDefined(fiber.pollUnsafe())
-      assert.deepStrictEqual(
-        monitor.problems(1000).map(({ source, name, count, lastError }) => [source, name, count, lastError]),
-        [
-          ["fiber", "worker 1", 3, "no"],
-          ["function", "logger", 3, "Error: ENOSPC"]
-        ]
-      )
-    }).pipe(Effect.provide(Logger.layer([full])))
-  })
+  }
 
   it.effect("ruling 86: closing leaves a fiber behind that resists its interruption", () =>
     Effect.gen(function* () {

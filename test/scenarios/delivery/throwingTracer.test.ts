@@ -18,6 +18,12 @@ const tracers = {
   span: Tracer.make({ span: broken }),
   "an async span": Tracer.make({ span: (async () => broken()) as () => never }),
   "an async end of a span": spansWith({ end: async () => broken() }),
+  "an end of a span that answers with a thenable": spansWith({
+    end: () => ({
+      // biome-ignore lint/suspicious/noThenProperty: a Promise of another library has one, too.
+      then: (_: unknown, rejected: (error: unknown) => void) => rejected(new Error("the exporter is away"))
+    })
+  }),
   "end of a span": spansWith({ end: broken }),
   "attribute of a span": spansWith({ attribute: broken }),
   "event of a span": spansWith({ event: broken })

@@ -4,6 +4,7 @@ import { Binding, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Logger } from "effect"
 import { advance, append, orders, scenario, start } from "../bus.ts"
+import { lateOnes, withoutUnhandled } from "../hostileAnswers.ts"
 
 describe("ruling 86: a logger that throws", () => {
   scenario(
@@ -52,4 +53,29 @@ describe("ruling 86: a logger that throws", () => {
       }).pipe(Effect.provide(Logger.layer([logger])))
     }
   )
+
+  scenario("an async one that is rejected loses its lines, and the process goes on; another logger has them", () => {
+    const lines: Array<string> = []
+    const full = Promise.reject.bind(Promise, new Error("ENOSPC: no space left on device, write"))
+    const loggers = [Logger.make(full), Logger.make(fullNow), Logger.make(({ message }) => lines.push(String(message)))]
+    return withoutUnhandled(() =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* append("orders", 0, ["bad", "good"])
+        const handler = ({ value }: { readonly value: string }) =>
+          value === "bad" ? Effect.fail("declined" as never) : Effect.void
+        const app = yield* start(Binding.make("orders", { ...orders, retry: RetryPolicy.none, handler }))
+        yield* advance("5 seconds")
+        yield* lateOnes
+        assert.isNotEmpty(lines)
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 2n)
+        assert.deepStrictEqual(app.of("SessionCrashed"), [])
+      }).pipe(Effect.provide(Logger.layer(loggers)))
+    )
+  })
 })
+
+const fullNow = (): never => {
+  throw new Error("ENOSPC: no space left on device, write")
+}

@@ -338,12 +338,45 @@ describe("secrets in files", () => {
         `${path}.scope: "x"; no such key with mechanism plain`
       ])
       assert.deepStrictEqual(
-        yield* issues("mechanism: oauthbearer, tokenEndpoint: x, clientId: y, password: hunter2"),
+        yield* issues("mechanism: oauthbearer, tokenEndpoint: 'https://id/token', clientId: y, password: hunter2"),
         [
           `${path}.clientSecret: nothing; a text, which mechanism oauthbearer needs, or clientSecretFile`,
           `${path}.password: a string (not shown); no such key with mechanism oauthbearer`
         ]
       )
+    })
+  )
+
+  it.effect("SEC-01 a secret that stands in the wrong place is in no message", () =>
+    Effect.gen(function* () {
+      const clusters: ReadonlyArray<readonly [cluster: string, issue: string]> = [
+        ['"kafka://u:hunter2@h:9092"', "default: a string (not shown); a section"],
+        ['{ brokers: "u:hunter2@h:9092" }', 'default.brokers: "<redacted>@h:9092"; host:port'],
+        ['{ brokers: ["SASL://u:hunter2@h:9092"] }', 'default.brokers[0]: "SASL://<redacted>@h:9092"; host:port'],
+        ['{ brokers: "h:9092", sasl: "plain:u:hunter2" }', "default.sasl: a string (not shown); a section"],
+        ['{ brokers: "h:9092", ssl: "hunter2" }', "default.ssl: a string (not shown); true or false"],
+        [
+          '{ brokers: "h:9092", sasl: { mechanism: oauthbearer, tokenEndpoint: "https://u:hunter2@id", clientId: a, clientSecret: b } }',
+          'default.sasl.tokenEndpoint: "https://<redacted>@id"; a URL of http or https'
+        ]
+      ]
+      for (const [cluster, issue] of clusters) {
+        const text = `${withOrders()}\n  clusters: { default: ${cluster} }`
+        const found = yield* issuesOf(Configuration.parse(text))
+        assert.lengthOf(found, 1, cluster)
+        assert.include(found[0], `eventbus.clusters.${issue}`)
+        assert.notInclude(found[0], "hunter2")
+      }
+    })
+  )
+
+  it.effect("ruling 84 a tokenEndpoint that is no URL is refused, as in code", () =>
+    Effect.gen(function* () {
+      const sasl = "{ mechanism: oauthbearer, tokenEndpoint: idp.example, clientId: a, clientSecret: b }"
+      const text = `${withOrders()}\n  clusters: { default: { brokers: "h:9092", sasl: ${sasl} } }`
+      assert.deepStrictEqual(yield* issuesOf(Configuration.parse(text)), [
+        'eventbus.clusters.default.sasl.tokenEndpoint: "idp.example"; a URL of http or https, without user and password'
+      ])
     })
   )
 

@@ -39,7 +39,7 @@ const committer = Effect.fnUntraced(function* (
           return answer(offsets)
         })
     },
-    { commitIntervalMillis: 100, onCommitted: () => {}, onFailed: () => {} }
+    { commitIntervalMillis: 100, onCommitted: () => {}, onFailed: () => {}, onDefect: Effect.die }
   )
   return { ...made, sent }
 })

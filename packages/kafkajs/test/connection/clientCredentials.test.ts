@@ -144,6 +144,17 @@ describe("KafkaJs.clientCredentials", () => {
     })
   )
 
+  it.effect("SEC-01 an endpoint with a user and a password is TokenUnavailable at once, and shows neither", () =>
+    Effect.gen(function* () {
+      const tokenEndpoint = "https://app:hunter2@idp.invalid/token"
+      const error = yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))
+      assert.strictEqual(
+        error.message,
+        "no token from 'https://<redacted>@idp.invalid/token': a URL of http or https, without user and password is expected"
+      )
+    })
+  )
+
   it.effect("uses the HttpClient of the context", () =>
     Effect.gen(function* () {
       const stub = HttpClient.make((request) =>

@@ -58,6 +58,11 @@ describe("options of a cluster", () => {
       { ...oauth, tokenEndpoint: "https//app:hunter2@sso" },
       ["tokenEndpoint: 'https//<redacted>@sso'"]
     ],
+    [
+      "an endpoint with a user and a password",
+      { ...oauth, tokenEndpoint: "https://app:hunter2@sso/token" },
+      ["tokenEndpoint: 'https://<redacted>@sso/token'"]
+    ],
     ["a client without its secret", { ...oauth, clientSecret: undefined }, ["clientSecret: undefined"]],
     ["a scope that is a number", { ...oauth, scope: 5 }, ["scope: a value of type number"]],
     ["parameters that are a list", { ...oauth, parameters: [1] }, ["parameters: a value of type object"]],

@@ -147,11 +147,24 @@ describe("tokens", () => {
   it.effect("SEC-01 a provider that gives no token, or one without a time, is a failure, which does not show it", () =>
     Effect.gen(function* () {
       const value = Redacted.make("hunter2")
+      const { proxy: revoked, revoke } = Proxy.revocable({}, {})
+      revoke()
+      const throwing = Object.defineProperty({}, "value", {
+        get: () => {
+          throw new Error("hunter2")
+        }
+      })
       const given: ReadonlyArray<readonly [given: unknown, said: string]> = [
         ["hunter2", "string was given, and a Redacted or a Token is expected"],
         [undefined, "undefined was given, and a Redacted or a Token is expected"],
         [{ value: "hunter2" }, "a plain object was given, and a Redacted or a Token is expected"],
-        [{ value, expiresAt: "soon" }, "its expiresAt is soon, and epoch milliseconds are expected"],
+        [{ value, expiresAt: "hunter2" }, "its expiresAt is string, and epoch milliseconds are expected"],
+        [
+          { value, expiresAt: Object.create(null) },
+          "its expiresAt is a plain object, and epoch milliseconds are expected"
+        ],
+        [revoked, "a plain object was given, and a Redacted or a Token is expected"],
+        [throwing, "a plain object was given, and a Redacted or a Token is expected"],
         [{ value, expiresAt: Number.NaN }, "its expiresAt is NaN, and epoch milliseconds are expected"]
       ]
       for (const [token, said] of given) {

@@ -1,3 +1,4 @@
+import type { ConsumerRecord } from "@eventbus/core"
 import { Deferred, Effect, Fiber, Result } from "effect"
 import { assert } from "vitest"
 import { assertTag, failure, type Outcome, producer, quietTime, record, texts, topic, unique } from "./harness.ts"
@@ -56,15 +57,30 @@ export const publishingMany: ReadonlyArray<Outcome> = [
         { headers: [{ key: 5, value: null }] },
         { headers: [{ key: "name", value: "text" }] }
       ]
-      const records = [good, ...bad.map((wrong) => ({ ...good, ...wrong })), good]
+      const records = [good, ...bad.map((wrong) => ({ ...good, ...wrong })), ...unreadable(good), good]
       const answers = new Array<string | bigint>(records.length)
       yield* sendEach(records, (index, answer) => {
         answers[index] = Result.isSuccess(answer) ? answer.success.offset : answer.failure._tag
       })
-      assert.deepStrictEqual(answers, [0n, ...bad.map(() => "RecordRejected"), 1n])
+      const refused = [...bad, ...unreadable(good)]
+      assert.deepStrictEqual(answers, [0n, ...refused.map(() => "RecordRejected"), 1n])
       const probe = yield* join({ groupId: unique("group"), topics: [name] })
       yield* probe.collects(2)
       assert.deepStrictEqual(probe.values, ["good", "good"])
+    })
+  },
+  {
+    title:
+      "a topic name that is too long is InvalidTopic, alone, however long it is: a record for another new topic is written",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1)
+      const { sendEach } = yield* producer
+      const answers = new Array<string | bigint>(3)
+      const records = [250, 40_000].map((length) => record("x".repeat(length), "lost"))
+      yield* sendEach([...records, record(name, "good")], (index, answer) => {
+        answers[index] = Result.isSuccess(answer) ? answer.success.offset : answer.failure._tag
+      })
+      assert.deepStrictEqual(answers, ["InvalidTopic", "InvalidTopic", 0n])
     })
   },
   {
@@ -149,3 +165,21 @@ export const publishingMany: ReadonlyArray<Outcome> = [
     })
   }
 ]
+
+/** Records that throw when they are read, at once or later. */
+const unreadable = (good: ConsumerRecord.ProducerRecord): ReadonlyArray<ConsumerRecord.ProducerRecord> => {
+  const { proxy: revoked, revoke } = Proxy.revocable(good, {})
+  revoke()
+  const throwingAt = (read: number) => {
+    let reads = 0
+    return Object.defineProperty({ ...good }, "value", {
+      get: () => {
+        if (++reads >= read) throw new Error("it cannot be read")
+        return good.value
+      }
+    })
+  }
+  // Where types do not hold, there may be none.
+  const absent = [undefined, null] as ReadonlyArray<unknown> as ReadonlyArray<ConsumerRecord.ProducerRecord>
+  return [...absent, revoked, throwingAt(1), throwingAt(2)]
+}

@@ -3,7 +3,7 @@
  */
 import { Choices, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
-import { addresses, duration, flag, oneOf, secret, section, text, whole, withDefault } from "./leaves.ts"
+import { addresses, duration, flag, httpUrl, oneOf, secret, section, text, whole, withDefault } from "./leaves.ts"
 
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey
@@ -35,7 +35,9 @@ export const Sasl = section("How to authenticate.", {
   mechanism: oneOf("The mechanism.", Choices.saslMechanism),
   username: optional(text("The user. Of plain and scram, required.")),
   password: optional(secret("The user's password. Of plain and scram, required.")),
-  tokenEndpoint: optional(text("Where tokens come from, by the client credentials grant. Of oauthbearer, required.")),
+  tokenEndpoint: optional(
+    httpUrl("Where tokens come from, by the client credentials grant. Of oauthbearer, required.")
+  ),
   clientId: optional(text("The client's id. Of oauthbearer, required.")),
   clientSecret: optional(secret("The client's secret. Of oauthbearer, required.")),
   scope: optional(text("The scope of tokens. Of oauthbearer. Default: the server's own.")),

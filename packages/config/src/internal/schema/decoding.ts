@@ -103,9 +103,16 @@ const report = (
     current = Shape.inside(current, key)
   }
   const leaf = Shape.select(current, "Leaf")
-  const found = isMissing || node === undefined ? "nothing" : Node.show(node, leaf?.info.secret)
+  const found = isMissing || node === undefined ? "nothing" : Node.show(node, hiddenOf(current, node))
   const expected = typeof allowed === "string" ? allowed : `${Shape.allowed(current)}${hint(node, leaf)}`
   issues.add([...prefix, ...path], found, expected, Node.sourceLocation(last))
+}
+
+/** A text in place of a section that has secrets, such as a URL in place of a cluster, may have them in it. */
+const hiddenOf = (shape: Shape.Shape, node: Node.Node): Node.Hidden => {
+  const info = Shape.select(shape, "Leaf")?.info
+  const isText = node._tag === "Scalar" && typeof node.value === "string"
+  return { secret: info?.secret === true || (isText && Shape.hasSecrets(shape)), hasUser: info?.hasUser }
 }
 
 /** A suggestion for a text that is close to an allowed one, or for a number in quotes. */

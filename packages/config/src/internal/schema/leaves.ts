@@ -1,7 +1,7 @@
 /**
  * The kinds of single values in a configuration, as schemas. Each carries its text for messages, editors and documentation.
  */
-import { Ranges, TopicName } from "@eventbus/core"
+import { Kinds, Ranges, TopicName } from "@eventbus/core"
 import { Option, Schema, SchemaAST, SchemaGetter } from "effect"
 import * as Addresses from "./addresses.ts"
 import * as Durations from "./durations.ts"
@@ -18,6 +18,8 @@ export interface SettingInfo {
   readonly isDuration?: boolean
   /** True for a value that no message may show. */
   readonly secret?: boolean
+  /** True for a text that may have a user and a password in front of an `@`. No message shows them. */
+  readonly hasUser?: boolean
   /** The default as a file would write it. */
   readonly fallback?: unknown
 }
@@ -98,7 +100,17 @@ export const addresses = (description: string) =>
   Schema.String.check(check((value) => Addresses.parse(value) !== undefined)).annotate({
     allowed: 'host:port, such as "kafka-1:9092", several with commas',
     json: { type: "string", pattern: ":[0-9]{1,5}" },
-    description
+    description,
+    hasUser: true
+  })
+
+/** A URL of `http` or `https`. */
+export const httpUrl = (description: string) =>
+  Schema.String.check(check((value) => Kinds.httpUrl("", value).length === 0)).annotate({
+    allowed: "a URL of http or https, without user and password",
+    json: { type: "string", pattern: "^[hH][tT][tT][pP][sS]?:" },
+    description,
+    hasUser: true
   })
 
 /** The name of a topic, or a part of one. */

@@ -133,6 +133,22 @@ export const optionalPart = (shape: Shape, path: ReadonlyArray<string | number>)
   return path.slice(0, length)
 }
 
+/** Whether a value of the shape may have secrets in it. */
+export const hasSecrets = (shape: Shape): boolean => {
+  switch (shape._tag) {
+    case "Leaf":
+      return shape.info.secret === true
+    case "Struct":
+      return Array.from(shape.keys.values()).some((key) => hasSecrets(key.shape))
+    case "Dictionary":
+      return hasSecrets(shape.value)
+    case "List":
+      return hasSecrets(shape.item)
+    case "Either":
+      return shape.options.some(hasSecrets)
+  }
+}
+
 /** The default of a single value, a list or a map. */
 export const fallback = (shape: Shape): unknown => {
   if (shape._tag === "Leaf") return shape.info.fallback

@@ -101,8 +101,16 @@ export const child = (node: Node | undefined, key: string | number): Node | unde
 
 const maxShown = 60
 
+/** What a message may not show of a value. */
+export interface Hidden {
+  /** Nothing of it. */
+  readonly secret?: boolean | undefined
+  /** A user and a password in front of an `@`. */
+  readonly hasUser?: boolean | undefined
+}
+
 /** A value as text for a message, without the content of variables. */
-export const show = (node: Node, secret = false): string => {
+export const show = (node: Node, { secret = false, hasUser = false }: Hidden = {}): string => {
   if (node._tag === "List") return node.items.length === 0 ? "an empty list" : "a list"
   if (node._tag === "Section") return "a section"
   const { value, template } = node
@@ -110,7 +118,8 @@ export const show = (node: Node, secret = false): string => {
   if (template !== undefined) return template
   if (value === null || value === undefined) return "nothing"
   if (typeof value === "string") {
-    return JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value)
+    const text = hasUser ? value.replace(/^(.*\/\/)?.*@/s, "$1<redacted>@") : value
+    return JSON.stringify(text.length > maxShown ? `${text.slice(0, maxShown)}…` : text)
   }
   return typeof value === "number" || typeof value === "boolean" || typeof value === "bigint"
     ? String(value)

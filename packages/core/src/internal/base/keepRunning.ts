@@ -1,10 +1,10 @@
-/** Keeps a background loop running: one that dies is logged and started again with backoff (ruling 86). */
+/** Keeps a background fiber running: one that dies is logged and started again with backoff (ruling 86). */
 import { Cause, Effect } from "effect"
 import * as LogLine from "./logLine.ts"
 import { restartBackoff } from "./restartBackoff.ts"
 
-/** Runs the loop until it is interrupted. `name` is the loop's name in the log. */
-export const keepRunning = <E, R>(name: string, loop: Effect.Effect<never, E, R>): Effect.Effect<never, never, R> =>
+/** Runs the loop until it ends by itself, or is interrupted. `name` is the loop's name in the log. */
+export const keepRunning = <A, E, R>(name: string, loop: Effect.Effect<A, E, R>): Effect.Effect<A, never, R> =>
   loop.pipe(
     Effect.catchDefect((defect) => Effect.fail(defect)),
     Effect.tapError((defect) =>

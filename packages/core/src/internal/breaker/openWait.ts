@@ -4,6 +4,7 @@
  */
 import { Clock, Effect, Exit, type Fiber, type Scope } from "effect"
 import * as Clocks from "../base/clocks.ts"
+import { keepRunning } from "../base/keepRunning.ts"
 
 export interface OpenWaitOptions<R> {
   /** The end of the wait, epoch milliseconds by the clock at the start of the wait; undefined while the breaker is not open. */
@@ -78,7 +79,7 @@ export const make = Effect.fnUntraced(function* <R>({
   return {
     start: () => {
       stop()
-      if (!isClosed) fiber = fork(wait(started))
+      if (!isClosed) fiber = fork(keepRunning("wait of an open breaker", wait(started)))
     },
     stop
   }

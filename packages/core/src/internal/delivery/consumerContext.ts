@@ -52,6 +52,8 @@ export interface ConsumerContext<R> {
   readonly onHalted: (partition: Partition) => Effect.Effect<void>
   /** Adds reason `operator` to the whole binding. */
   readonly pauseBinding: Effect.Effect<void>
+  /** A fiber of the session died of a defect: the session cannot be trusted any more, and ends. */
+  readonly onDefect: (defect: unknown) => Effect.Effect<void>
   /** The records that hold their partitions. */
   readonly held: HeldRecords
   /** The binding's `maxInFlight` and circuit breaker, and a tier's `concurrency`. */

@@ -21,6 +21,7 @@ import { awaitsPublish, type DeliveryResult } from "../record/deliveryResult.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
 import { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
+import * as BesideFibers from "./besideFibers.ts"
 import { type ConsumerContext, reportStarted } from "./consumerContext.ts"
 import { annotated } from "./logAnnotations.ts"
 import * as PendingCopies from "./pendingCopies.ts"
@@ -186,7 +187,7 @@ export const make = Effect.fnUntraced(function* <R>(
   handler: PerRecord<R>,
   partition: Partition
 ): Effect.fn.Return<Lanes<R>, never, Scope.Scope> {
-  const fibers = yield* FiberSet.make<void>()
+  const fibers = yield* BesideFibers.make(context)
   const lanes = new Map<string, Lane<R>>()
   const room = Latch.makeUnsafe(true)
   const { maxInFlight, processingOrder, tiers } = context.definition

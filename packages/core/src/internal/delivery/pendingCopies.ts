@@ -12,6 +12,7 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StillOwned from "../publish/stillOwned.ts"
 import { type DeliveryResult, type ResultWithCopy, staysInPlace } from "../record/deliveryResult.ts"
+import * as BesideFibers from "./besideFibers.ts"
 import { type ConsumerContext, reportSettled } from "./consumerContext.ts"
 
 interface PendingCopy {
@@ -194,7 +195,7 @@ export const make = Effect.fnUntraced(function* (
   partition: Partition,
   listener: Listener = nobody
 ): Effect.fn.Return<PendingCopies, never, Scope.Scope> {
-  const fibers = yield* FiberSet.make<void>()
+  const fibers = yield* BesideFibers.make(context)
   const fork = yield* FiberSet.runtime(fibers)()
   return new PendingCopies(context, partition, listener, fork, FiberSet.awaitEmpty(fibers))
 })

@@ -141,7 +141,7 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
       context.failures.transactions.failed(partition.key, error)
       report(context, partition, { _tag: "TransactionFailed", error })
       partition.stop()
-      fork(Effect.delay(reopen, reopenMillis(context.definition, error)))
+      fork(Effect.catchDefect(Effect.delay(reopen, reopenMillis(context.definition, error)), context.onDefect))
     }
     const handle = whenReady(processing, (chunk) => {
       const receivedMillis = context.clock.currentTimeMillisUnsafe()

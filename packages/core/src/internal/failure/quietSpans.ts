@@ -3,6 +3,7 @@
  * the log says so.
  */
 import { Context, Fiber, Tracer } from "effect"
+import { attend, isObject } from "../base/attend.ts"
 import * as Failures from "./failure.ts"
 import { failureText } from "./failureText.ts"
 import * as FunctionLog from "./functionLog.ts"
@@ -14,7 +15,7 @@ export const make = (tracer: Tracer.Tracer, options: SpanOptions): Tracer.Span =
   if (tracer === Tracer.nativeTracer) return tracer.span(options)
   try {
     const span: Tracer.Span = tracer.span(options)
-    attend(span)
+    attended(span)
     // The span of the copies, and of what the handler sends.
     const isNamed = typeof span.traceId === "string" && typeof span.spanId === "string"
     if (!isNamed || typeof span.sampled !== "boolean") throw new TypeError("a span without traceId, spanId or sampled")
@@ -46,18 +47,18 @@ const caught =
   <Arguments extends ReadonlyArray<unknown>>(call: (...given: Arguments) => unknown) =>
   (...given: Arguments): void => {
     try {
-      attend(call(...given))
+      attended(call(...given))
     } catch (error) {
       report(error)
     }
   }
 
 /** An async method is one, too: its rejection would end the process. */
-const attend = (returned: unknown): void => {
-  if (!(returned instanceof Promise)) return
+const attended = (returned: unknown): void => {
+  if (!isObject(returned)) return
   // The fiber has ended when the rejection comes.
   const context = contextNow()
-  Promise.prototype.then.call(returned, undefined, (error) => report(error, context))
+  attend(returned, (error) => report(error, context))
 }
 
 const contextNow = (): Context.Context<never> => Fiber.getCurrent()?.context ?? Context.empty()

@@ -128,7 +128,7 @@ const revoke = Effect.fnUntraced(function* <R>(
     yield* Running.closeAll(partitions, owned)
     yield* release
   })
-  yield* Effect.forkIn(Effect.uninterruptible(drainAndRelease), scope)
+  yield* Effect.forkIn(Effect.catchDefect(Effect.uninterruptible(drainAndRelease), context.onDefect), scope)
 })
 
 /** Other members may already own these partitions. */

@@ -100,8 +100,8 @@ export const make = Effect.fnUntraced(function* <R>(
   // Before the session starts: a retry topic that appears later would cause a rebalance of its own.
   yield* options.copyPublisher.prepare
   const session = yield* openSession(options)
-  const context = yield* makeContext(options, session)
   const broken = Deferred.makeUnsafe<never>()
+  const context = yield* makeContext(options, session, (defect) => Deferred.die(broken, defect))
   const joined = Latch.makeUnsafe(false)
   const guarded = Latch.makeUnsafe(false)
   const assignments = yield* Assignments.make({
@@ -112,8 +112,7 @@ export const make = Effect.fnUntraced(function* <R>(
     broker: options.broker,
     foreignRecords: yield* ForeignRecords.make(context),
     bindingReasons: options.bindingReasons,
-    announce: options.announce,
-    onDefect: (defect) => Deferred.die(broken, defect)
+    announce: options.announce
   })
   yield* Effect.forkScoped(
     keepRunning("handler timeouts", HandlerTimeouts.run(context, assignments.partitions, guarded))
@@ -191,13 +190,18 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
   })
 }
 
-const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>, session: ConsumerSession) {
+const makeContext = Effect.fnUntraced(function* <R>(
+  options: ConsumerOptions<R>,
+  session: ConsumerSession,
+  onDefect: ConsumerContext<R>["onDefect"]
+) {
   const { definition, hub, index, failures } = options
   const clock = yield* Clock.Clock
   const about = `consumer ${index}`
   yield* Effect.addFinalizer(() => Effect.sync(() => failures.commits.worked(about)))
   const committer = yield* Committer.make(session, {
     commitIntervalMillis: definition.commitIntervalMillis,
+    onDefect,
     onCommitted: (partition) => {
       failures.commits.worked(about)
       if (!hub.active) return
@@ -235,6 +239,7 @@ const makeContext = Effect.fnUntraced(function* <R>(options: ConsumerOptions<R>,
     onHalted: options.onHalted,
     held: options.held,
     pauseBinding: options.pauseBinding,
+    onDefect,
     limits: options.limits.main
   } satisfies ConsumerContext<R>
 })

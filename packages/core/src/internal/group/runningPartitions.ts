@@ -35,8 +35,6 @@ export interface RunningPartitionsOptions<R> {
   readonly announce: Effect.Effect<void>
   /** A handler starts that its timeout may interrupt. */
   readonly onGuarded: () => void
-  /** The fiber of a partition died of a defect in the connector. The session cannot be trusted any more. */
-  readonly onDefect: (defect: unknown) => Effect.Effect<void>
 }
 
 /** An assigned partition with the fiber that runs it. */
@@ -91,7 +89,7 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
     const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
       Effect.andThen(start.anchored ? Effect.void : context.committer.commit(partition)),
       Effect.andThen(process(options, partition, restart(partitions, partition))),
-      Effect.catchDefect(options.onDefect),
+      Effect.catchDefect(context.onDefect),
       Effect.provideService(CurrentHandler, BindingKey.of(context.definition)),
       Effect.provideContext(services),
       Effect.forkIn(scope)

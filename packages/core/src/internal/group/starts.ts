@@ -55,7 +55,7 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
       waiting.delete(key)
       return open(event, assigned, { position, anchored: false, gap: undefined }, millis)
     })
-    return Effect.asVoid(Effect.forkIn(opening, scope))
+    return Effect.asVoid(Effect.forkIn(Effect.catchDefect(opening, context.onDefect), scope))
   }
 
   return {

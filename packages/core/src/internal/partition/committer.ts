@@ -45,6 +45,8 @@ export interface CommitterOptions {
   readonly commitIntervalMillis: number
   readonly onCommitted: (partition: Committable) => void
   readonly onFailed: (error: BrokerError, attempt: number) => void
+  /** The committer died, and commits nothing any more. */
+  readonly onDefect: (defect: unknown) => Effect.Effect<void>
 }
 
 /** Waits between attempts of a commit that was refused: 50 ms doubling up to 2 s, for as long as it takes. A last commit begins them anew. */
@@ -75,7 +77,7 @@ export const make = Effect.fnUntraced(function* (
       for (const partition of stale) mark(partition)
       stale.clear()
     })
-  ).pipe(Effect.forkScoped)
+  ).pipe(Effect.catchDefect(options.onDefect), Effect.forkScoped)
 
   const hasten = (partition: Committable) => {
     mark(partition)

@@ -43,6 +43,18 @@ export const wholeNumber = (value: HeaderValue, min: number, max: number): numbe
 /** Epoch milliseconds in decimal text, within the range of a `Date`. */
 export const timestamp = (value: HeaderValue): number | undefined => wholeNumber(value, 0, lastMillis)
 
+/**
+ * The timestamp of a record in decimal text: any 64 bits, as a producer wrote them. It may lie before 1970, or beyond the range of a `Date`. It is a part of the default
+ * idempotency key, which must be the same in all tiers.
+ */
+export const recordTimestamp = (value: HeaderValue): number | undefined => {
+  const isNegative = value?.[0] === minus
+  const number = decimal(isNegative ? value?.subarray(1) : value)
+  if (number === undefined || (isNegative && Number(number) === 0)) return undefined
+  const millis = isNegative ? -Number(number) : Number(number)
+  return within(millis, -(2 ** 63), 2 ** 63)
+}
+
 /** An exact offset in decimal text. */
 export const offset = (value: HeaderValue): bigint | undefined => {
   const number = decimal(value)
@@ -65,6 +77,7 @@ export const bigEndianTimestamp = (value: HeaderValue): number | undefined => {
 /** A JavaScript number represents this many decimal digits exactly. */
 const exactDigits = 15
 const zero = 0x30
+const minus = 0x2d
 
 /** Reads up to 20 digits exactly. Byte by byte, without a string: a record in a tier has many such headers. */
 const decimal = (value: HeaderValue): number | bigint | undefined => {

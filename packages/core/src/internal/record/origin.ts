@@ -28,7 +28,7 @@ export const inHeadersOf = ({ headers }: ConsumerRecord): OwnHeaders => ({
 export const readOrigin = (record: ConsumerRecord, headers: OwnHeaders): Origin | undefined => {
   const position = readPosition(headers)
   if (position === undefined) return undefined
-  const timestamp = HeaderValues.timestamp(headers.get(Names.originalTimestamp)) ?? record.timestamp
+  const timestamp = HeaderValues.recordTimestamp(headers.get(Names.originalTimestamp)) ?? record.timestamp
   return { ...position, timestamp }
 }
 

@@ -2,18 +2,39 @@
  * A look at the records that a program gives a producer, where types do not hold. Without a look at it, text would be written as zero bytes, and a time that is no whole number would fail the
  * whole request, with the records of others in it.
  */
-import { RecordRejected } from "../../BrokerError.ts"
+import { InvalidTopic, RecordRejected } from "../../BrokerError.ts"
 import * as Choices from "../../Choices.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
+import * as TopicName from "../../TopicName.ts"
 import { isBytes } from "../base/bytes.ts"
 
-/** The error of a record that no broker can take; undefined when one can. It shows no key and no value. Runs for each record that is published. */
-export const refusedRecord = (record: ProducerRecord): RecordRejected | undefined => {
-  const detail = problemOf(record)
-  if (detail === undefined) return undefined
-  const topic = typeof record?.topic === "string" ? record.topic : ""
-  return new RecordRejected({ topic, detail })
+/**
+ * The error of a record that no broker can take; undefined when one can. It shows no key and no value. Never throws, whatever it is given. Runs for each record that is
+ * published.
+ */
+export const refusedRecord = (record: ProducerRecord): RecordRejected | InvalidTopic | undefined => {
+  try {
+    const detail = problemOf(record)
+    if (detail !== undefined) return rejected(record, detail)
+    return record.topic.length > TopicName.maxLength ? tooLong(record.topic) : undefined
+  } catch {
+    return unreadableRecord()
+  }
 }
+
+/** The error of a record that throws when it is read, as one with getters or a Proxy may: at once, or when it is read again to be written. */
+export const unreadableRecord = (): RecordRejected =>
+  new RecordRejected({ topic: "", detail: "one of its properties throws when it is read" })
+
+const rejected = (record: ProducerRecord, detail: string): RecordRejected =>
+  new RecordRejected({ topic: typeof record?.topic === "string" ? shortened(record.topic) : "", detail })
+
+/** Kafka refuses it in the end. Until then it would stand in a request with the topics of others, and fail that as a whole where it is longer than a request can carry. */
+const tooLong = (topic: string): InvalidTopic =>
+  new InvalidTopic({ topic: shortened(topic), detail: `it has ${topic.length} characters` })
+
+const shortened = (topic: string): string =>
+  topic.length > TopicName.maxLength ? `${topic.slice(0, TopicName.maxLength)}…` : topic
 
 const problemOf = (record: ProducerRecord): string | undefined => {
   if (typeof record !== "object" || record === null) return `it is ${kindOf(record)}, and no record`

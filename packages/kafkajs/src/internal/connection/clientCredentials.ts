@@ -1,4 +1,5 @@
 /** Tokens from an OAuth 2 server by the client credentials grant (RFC 6749, section 4.4). */
+import { Kinds } from "@eventbus/core"
 import { Clock, Effect, Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import type { ClientCredentials, Token } from "./options.ts"
@@ -52,6 +53,11 @@ export const requestToken = (
   secrets: Secrets
 ): Effect.Effect<Token, TokenUnavailable> => {
   const { tokenEndpoint, extensions } = credentials
+  const [refused] = Kinds.httpUrl("tokenEndpoint", tokenEndpoint)
+  if (refused !== undefined) {
+    const detail = `${refused.allowed} is expected`
+    return Effect.fail(new TokenUnavailable({ tokenEndpoint: refused.found, detail }))
+  }
   const unavailable = (detail: string) => new TokenUnavailable({ tokenEndpoint, detail: secrets.redact(detail) })
 
   return Effect.gen(function* () {

@@ -1,4 +1,5 @@
 /** The bearer token that all connections to a cluster share: reused while it is fresh, and requested by one connection on behalf of all. */
+import { UserFunction } from "@eventbus/core"
 import { Clock, Effect, Semaphore } from "effect"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 import type { SaslToken, Token } from "./options.ts"
@@ -20,17 +21,27 @@ const what = "the bearer token"
 /** The token that a provider gave: it may be anything where types do not hold. */
 const tokenOf = (given: unknown): Effect.Effect<Token, ClientFailure> => {
   if (isSecret(given)) return Effect.succeed({ value: given })
-  if (typeof given !== "object" || given === null || !("value" in given) || !isSecret(given.value))
-    return Effect.fail(unusable(what, given, "a Redacted or a Token"))
-  const { expiresAt } = given as Token
-  return expiresAt === undefined || (typeof expiresAt === "number" && !Number.isNaN(expiresAt))
-    ? Effect.succeed(given as Token)
-    : Effect.fail(
-        failure(
-          Local.credentials,
-          `${what}: its expiresAt is ${String(expiresAt)}, and epoch milliseconds are expected`
-        )
-      )
+  const read = readToken(given)
+  if (read === undefined || !isSecret(read.value)) return Effect.fail(unusable(what, given, "a Redacted or a Token"))
+  const { expiresAt } = read
+  if (expiresAt === undefined || (typeof expiresAt === "number" && !Number.isNaN(expiresAt)))
+    return Effect.succeed(read)
+  // It is shown by its kind: it may be the token.
+  const found = typeof expiresAt === "number" ? String(expiresAt) : UserFunction.kindOf(expiresAt)
+  return Effect.fail(
+    failure(Local.credentials, `${what}: its expiresAt is ${found}, and epoch milliseconds are expected`)
+  )
+}
+
+/** The parts of a token as they are now; undefined where a getter or a Proxy throws. */
+const readToken = (given: unknown): Token | undefined => {
+  if (typeof given !== "object" || given === null) return undefined
+  try {
+    const { value, expiresAt, extensions } = given as Token
+    return { value, ...(expiresAt !== undefined && { expiresAt }), ...(extensions !== undefined && { extensions }) }
+  } catch {
+    return undefined
+  }
 }
 
 interface CachedToken {

@@ -207,9 +207,20 @@ export const makeSender = Effect.fnUntraced(function* (
         onSettled(refused, index)
         return notPending
       }
-      const tracked = pending.add(record, options.deliveryTimeoutMillis, onSettled, index, encode)
-      latches.get(table.add(record, tracked))?.openUnsafe()
-      return tracked
+      let tracked: TrackedRecord | undefined
+      try {
+        tracked = pending.add(record, options.deliveryTimeoutMillis, onSettled, index, encode)
+        latches.get(table.add(record, tracked))?.openUnsafe()
+        return tracked
+      } catch (error) {
+        // Whoever hears the answers threw.
+        if (tracked?.settled === true) throw error
+        // A getter that throws only now. The records beside it have answers of their own.
+        const unreadable = Adapter.unreadableRecord()
+        if (tracked === undefined) onSettled(unreadable, index)
+        else tracked.fail(unreadable)
+        return notPending
+      }
     },
     drained: pending.drained.await
   }

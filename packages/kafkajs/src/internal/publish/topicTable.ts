@@ -9,8 +9,11 @@ import { PartitionLog, type PendingRecord } from "./partitionLog.ts"
 /** Node id for a partition whose leader is missing or unknown. */
 export const noLeader = -1
 
+/** As much of a record as says where it goes. */
+type Routed = Pick<ConsumerRecord.ProducerRecord, "key" | "partition">
+
 interface UnroutedRecord {
-  readonly record: ConsumerRecord.ProducerRecord
+  readonly record: Routed
   readonly pending: PendingRecord
 }
 
@@ -59,11 +62,12 @@ export class TopicTable {
       this.#topics.set(record.topic, topic)
     }
     if (topic.leaders.length > 0) return this.#route(topic, record, pending)
-    topic.unrouted.push({ record, pending })
+    // Not the record itself: nobody reads it again when the call is over.
+    topic.unrouted.push({ record: routedOf(record), pending })
     return noLeader
   }
 
-  #route(topic: Topic, record: ConsumerRecord.ProducerRecord, pending: PendingRecord): number {
+  #route(topic: Topic, record: Routed, pending: PendingRecord): number {
     const count = topic.leaders.length
     const partition =
       record.partition ??
@@ -160,3 +164,5 @@ export class TopicTable {
     return new Set([...this.#topics.values()].flatMap(({ leaders }) => leaders))
   }
 }
+
+const routedOf = ({ key, partition }: Routed): Routed => (partition === undefined ? { key } : { key, partition })

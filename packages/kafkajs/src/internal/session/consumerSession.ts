@@ -9,7 +9,7 @@ import { makeFetcher } from "../fetch/fetcher.ts"
 import { makeCommit } from "../group/commits.ts"
 import { makeMembership } from "../group/membership.ts"
 import { Ownership } from "../group/ownership.ts"
-import { defectAsFailure } from "../wire/clientFailure.ts"
+import { clientFailure, defectAsFailure } from "../wire/clientFailure.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
 import { giveUpAll, loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
@@ -89,13 +89,16 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   const failSession: SessionState["failSession"] = (failed, topic = settings.topics.join(", ")) =>
     Effect.asVoid(Deferred.fail(failure, errors.of(failed, { ...subject, topic })))
 
+  /** A partition whose look-up died would wait for ever, and nobody would learn of it. */
+  const diedOf = (defect: unknown) => failSession(clientFailure(defect))
+
   const session: SessionState = {
     settings,
     cluster,
     ownership,
     events,
     failSession,
-    fork: (effect) => void Effect.runForkWith(context)(Effect.forkIn(effect, scope)),
+    fork: (effect) => void Effect.runForkWith(context)(Effect.forkIn(Effect.catchDefect(effect, diedOf), scope)),
     fetcher: makeFetcher(cluster, settings, ownership, scope, {
       emit: (event) => emit({ events }, event),
       taken: awaitTaken(events),

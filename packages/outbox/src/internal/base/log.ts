@@ -1,9 +1,10 @@
 /**
- * The log of the outbox. A logger of the user's may throw, as one does whose disk is full: its line is lost then, and nothing else. No fiber ends, no event stays, and
- * health shows the function `logger` (ruling 86).
+ * The log of the outbox. A logger of the user's may throw, as one does whose disk is full, or be an async one that is rejected: its line is lost then, and nothing else. No
+ * fiber ends, no event stays, and health shows the function `logger` (ruling 86).
  */
-import { type Cause, Clock, Context, Effect } from "effect"
-import { failureOf } from "./failureText.ts"
+import { LogLine } from "@eventbus/core"
+import { Clock, Context, Effect } from "effect"
+import { failureOfValue } from "./failureText.ts"
 import type { Monitor } from "./monitor.ts"
 
 /** The monitor of the outbox that the running fiber belongs to, if it belongs to one. */
@@ -11,17 +12,15 @@ export const CurrentMonitor = Context.Reference<Monitor | undefined>("@eventbus/
   defaultValue: () => undefined
 })
 
-const note = (cause: Cause.Cause<never>): Effect.Effect<void> =>
-  Effect.flatMap(CurrentMonitor, (monitor) =>
-    Effect.map(Clock.currentTimeMillis, (nowMillis) => {
-      monitor?.report("function", "logger", failureOf(cause).summary, nowMillis)
-    })
-  )
-
 const safely =
   (log: (line: string) => Effect.Effect<void>) =>
   (line: string): Effect.Effect<void> =>
-    Effect.catchCause(log(line), note)
+    Effect.flatMap(Effect.all([CurrentMonitor, Clock.Clock]), ([monitor, clock]) => {
+      const onLost = (error: unknown) => {
+        monitor?.report("function", "logger", failureOfValue(error).summary, clock.currentTimeMillisUnsafe())
+      }
+      return Effect.catchDefect(LogLine.guarded(log(line), onLost), (defect) => Effect.sync(() => onLost(defect)))
+    })
 
 export const logDebug = safely(Effect.logDebug)
 export const logInfo = safely(Effect.logInfo)

@@ -93,29 +93,37 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
-    const queue = queueOf(record.topic)
-    const target = Adapter.refusedRecord(record) ?? choosePartition(cluster, queue, record)
-    if (typeof target !== "number") {
-      answer(Exit.fail(target))
-      return
-    }
+    const refused = Adapter.refusedRecord(record) ?? add(record, answer)
+    if (refused !== undefined) answer(Exit.fail(refused))
+  }
+
+  const add = (
+    record: ConsumerRecord.ProducerRecord,
+    answer: (answer: Answer) => void
+  ): BrokerError.BrokerError | undefined => {
+    const read = readable(record)
+    if (read === undefined) return Adapter.unreadableRecord()
+    const queue = queueOf(read.topic)
+    const target = choosePartition(cluster, queue, read)
+    if (typeof target !== "number") return target
     const sequence = queue.sequences.get(target) ?? 0
     queue.sequences.set(target, sequence + 1)
     const nowMillis = clock.currentTimeMillisUnsafe()
-    const correction = recordTime.correctionMillis(record.topic, nowMillis)
-    const content = snapshot(record, nowMillis + correction, settings.compression)
+    const correction = recordTime.correctionMillis(read.topic, nowMillis)
+    const content = snapshot(read, nowMillis + correction, settings.compression)
     queue.waiting.push({
       ...content,
       partition: target,
       sequence,
       bytes: recordBytes(content),
-      otherTime: otherTimes({ record, recordTime, correction, nowMillis, log }),
+      otherTime: otherTimes({ record: read, recordTime, correction, nowMillis, log }),
       deadlineMillis: nowMillis + settings.deliveryTimeoutMillis,
       answer
     })
-    if (queue.running) return
+    if (queue.running) return undefined
     queue.running = true
     fork(drain(queue))
+    return undefined
   }
 
   const drain = (queue: TopicQueue): Effect.Effect<void> =>
@@ -257,6 +265,23 @@ const choosePartition = (
   }
   if (record.key !== null) return Partitioner.partitionFor(record.key, partitions)
   return queue.nextPartition++ % partitions
+}
+
+/** The record as it is now; undefined where a getter throws. */
+const readable = (record: ConsumerRecord.ProducerRecord): ConsumerRecord.ProducerRecord | undefined => {
+  try {
+    const { topic, key, value, headers, partition, timestamp, replaceTimestamp, compression } = record
+    return {
+      ...{ topic, key, value },
+      ...(headers !== undefined && { headers: headers.map(({ key, value }) => ({ key, value })) }),
+      ...(partition !== undefined && { partition }),
+      ...(timestamp !== undefined && { timestamp }),
+      ...(replaceTimestamp !== undefined && { replaceTimestamp }),
+      ...(compression !== undefined && { compression })
+    }
+  } catch {
+    return undefined
+  }
 }
 
 /** A copy of the bytes, since the caller may reuse its buffers, as with a client that serialises. */
