@@ -118,7 +118,9 @@ export const read = <A>(
   if (unprepared !== undefined) return Result.fail(unprepared)
   try {
     const decoded = serde.decode(bytes, source)
-    return isSuccess(decoded) || Result.isResult(decoded) ? decoded : Result.fail(brokenContract(serde, notAResult(decoded)))
+    return isSuccess(decoded) || Result.isResult(decoded)
+      ? decoded
+      : Result.fail(brokenContract(serde, notAResult(decoded)))
   } catch (thrown) {
     return Result.fail(brokenContract(serde, thrown))
   }

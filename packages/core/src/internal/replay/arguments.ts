@@ -27,7 +27,7 @@ export const reason = (command: string, given: string): Effect.Effect<void, Inva
     : refuse(command, "reason", given === "" ? "empty" : given, "a text that says why")
 
 /** A text that the journal keeps. */
-export const text = (command: string, argument: string, given: string): Effect.Effect<void, InvalidArgument> =>
+const text = (command: string, argument: string, given: string): Effect.Effect<void, InvalidArgument> =>
   given.length <= longestText
     ? Effect.void
     : refuse(command, argument, `${given.length} characters`, `a text of at most ${longestText} characters`)

@@ -142,8 +142,6 @@ export class DeliveryContext {
     return this.#permit !== undefined && this.#breaker?.isCurrent(this.#permit) === false
   }
 
-  // A run of the handler, and the end
-
   /** A fiber begins that the processing budget may cut off. */
   runBegins(): void {
     this.#isRunning = true
