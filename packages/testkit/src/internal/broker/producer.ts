@@ -87,23 +87,26 @@ export const make = Effect.fnUntraced(function* (
 
   const enqueue = (given: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
     const record = readRecord(given)
-    if ("_tag" in record) return answer(Exit.fail(record))
+    if ("_tag" in record) {
+      answer(Exit.fail(record))
+      return
+    }
     const queue = queueOf(record.topic)
     const target = choosePartition(cluster, queue, record)
-    if (typeof target !== "number") return answer(Exit.fail(target))
+    if (typeof target !== "number") {
+      answer(Exit.fail(target))
+      return
+    }
     const sequence = queue.sequences.get(target) ?? 0
     queue.sequences.set(target, sequence + 1)
     const nowMillis = clock.currentTimeMillisUnsafe()
     const correction = recordTime.correctionMillis(record.topic, nowMillis)
     const content = snapshot(record, nowMillis + correction, settings.compression)
     queue.waiting.push({
-      ...content,
-      partition: target,
-      sequence,
+      ...{ ...content, partition: target, sequence, answer },
       bytes: recordBytes(content),
       otherTime: otherTimes({ record, recordTime, correction, nowMillis, log }),
-      deadlineMillis: nowMillis + settings.deliveryTimeoutMillis,
-      answer
+      deadlineMillis: nowMillis + settings.deliveryTimeoutMillis
     })
     if (queue.running) return
     queue.running = true
