@@ -101,7 +101,7 @@ export const child = (node: Node | undefined, key: string | number): Node | unde
 
 const maxShown = 60
 
-/** What a message may not show of a value. */
+/** The parts of a value that a message may not show. */
 export interface Hidden {
   /** Nothing of it. */
   readonly secret?: boolean | undefined

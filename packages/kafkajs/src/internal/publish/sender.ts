@@ -213,7 +213,7 @@ export const makeSender = Effect.fnUntraced(function* (
         latches.get(table.add(record, tracked))?.openUnsafe()
         return tracked
       } catch (error) {
-        // Whoever hears the answers threw.
+        // The listener of the answers threw, and not the record.
         if (tracked?.settled === true) throw error
         // A getter that throws only now. The records beside it have answers of their own.
         const unreadable = Adapter.unreadableRecord()

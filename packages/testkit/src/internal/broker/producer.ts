@@ -2,19 +2,12 @@
  * The client side of publishing. Records wait per topic, one request per topic is in flight, and a request without an answer is retried until its
  * records exceed the delivery timeout. It owns the waiting records and their sequence numbers.
  */
-import {
-  Adapter,
-  type Broker,
-  BrokerError,
-  type ConsumerRecord,
-  LogLine,
-  Partitioner,
-  ProducerClock
-} from "@eventbus/core"
+import { type Broker, BrokerError, type ConsumerRecord, LogLine, Partitioner, ProducerClock } from "@eventbus/core"
 import { Cause, Clock, type Context, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, type Scope } from "effect"
 import type { Cluster } from "./cluster.ts"
+import { readRecord, snapshot } from "./givenRecord.ts"
 import type { Connection } from "./network.ts"
-import { type NewRecord, recordBytes } from "./partitionLog.ts"
+import { recordBytes } from "./partitionLog.ts"
 import { appendBatch, type PendingRecord, type ProduceSource } from "./produceRequest.ts"
 import type { ProducerEpoch } from "./transactionCoordinator.ts"
 
@@ -92,38 +85,32 @@ export const make = Effect.fnUntraced(function* (
     return queue
   }
 
-  const enqueue = (record: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
-    const refused = Adapter.refusedRecord(record) ?? add(record, answer)
-    if (refused !== undefined) answer(Exit.fail(refused))
-  }
-
-  const add = (
-    record: ConsumerRecord.ProducerRecord,
-    answer: (answer: Answer) => void
-  ): BrokerError.BrokerError | undefined => {
-    const read = readable(record)
-    if (read === undefined) return Adapter.unreadableRecord()
-    const queue = queueOf(read.topic)
-    const target = choosePartition(cluster, queue, read)
-    if (typeof target !== "number") return target
+  const enqueue = (given: ConsumerRecord.ProducerRecord, answer: (answer: Answer) => void): void => {
+    const record = readRecord(given)
+    if ("_tag" in record) {
+      answer(Exit.fail(record))
+      return
+    }
+    const queue = queueOf(record.topic)
+    const target = choosePartition(cluster, queue, record)
+    if (typeof target !== "number") {
+      answer(Exit.fail(target))
+      return
+    }
     const sequence = queue.sequences.get(target) ?? 0
     queue.sequences.set(target, sequence + 1)
     const nowMillis = clock.currentTimeMillisUnsafe()
-    const correction = recordTime.correctionMillis(read.topic, nowMillis)
-    const content = snapshot(read, nowMillis + correction, settings.compression)
+    const correction = recordTime.correctionMillis(record.topic, nowMillis)
+    const content = snapshot(record, nowMillis + correction, settings.compression)
     queue.waiting.push({
-      ...content,
-      partition: target,
-      sequence,
+      ...{ ...content, partition: target, sequence, answer },
       bytes: recordBytes(content),
-      otherTime: otherTimes({ record: read, recordTime, correction, nowMillis, log }),
-      deadlineMillis: nowMillis + settings.deliveryTimeoutMillis,
-      answer
+      otherTime: otherTimes({ record, recordTime, correction, nowMillis, log }),
+      deadlineMillis: nowMillis + settings.deliveryTimeoutMillis
     })
-    if (queue.running) return undefined
+    if (queue.running) return
     queue.running = true
     fork(drain(queue))
-    return undefined
   }
 
   const drain = (queue: TopicQueue): Effect.Effect<void> =>
@@ -266,36 +253,6 @@ const choosePartition = (
   if (record.key !== null) return Partitioner.partitionFor(record.key, partitions)
   return queue.nextPartition++ % partitions
 }
-
-/** The record as it is now; undefined where a getter throws. */
-const readable = (record: ConsumerRecord.ProducerRecord): ConsumerRecord.ProducerRecord | undefined => {
-  try {
-    const { topic, key, value, headers, partition, timestamp, replaceTimestamp, compression } = record
-    return {
-      ...{ topic, key, value },
-      ...(headers !== undefined && { headers: headers.map(({ key, value }) => ({ key, value })) }),
-      ...(partition !== undefined && { partition }),
-      ...(timestamp !== undefined && { timestamp }),
-      ...(replaceTimestamp !== undefined && { replaceTimestamp }),
-      ...(compression !== undefined && { compression })
-    }
-  } catch {
-    return undefined
-  }
-}
-
-/** A copy of the bytes, since the caller may reuse its buffers, as with a client that serialises. */
-const snapshot = (
-  record: ConsumerRecord.ProducerRecord,
-  nowMillis: number,
-  compression: ConsumerRecord.Compression
-): NewRecord => ({
-  key: record.key?.slice() ?? null,
-  value: record.value?.slice() ?? null,
-  headers: record.headers?.map(({ key, value }) => ({ key, value: value?.slice() ?? null })) ?? [],
-  compression: record.compression ?? compression,
-  timestamp: record.timestamp ?? nowMillis
-})
 
 const takeBatch = (queue: TopicQueue, settings: ProducerSettings): ReadonlyArray<PendingRecord> => {
   let count = 0
