@@ -81,6 +81,19 @@ describe("transactions that fail", () => {
     )
   }
 
+  it.effect("OFF-17 ruling 75 a commit whose answer is lost counts, also where no record follows it", () =>
+    Effect.gen(function* () {
+      const { committed } = yield* cluster
+      yield* append("in", 0, ["a", "b"])
+      const app = yield* start(copying())
+      for (let second = 0; second < 30; second++) yield* advance("1 second")
+      assert.strictEqual(app.of("TransactionFailed").length, 1)
+      assert.deepStrictEqual([yield* committed, yield* valuesOf("out")], [2n, ["a", "b"]])
+      const [partition] = (yield* app.connector.snapshot("copying")).partitions
+      assert.deepInclude(partition, { committed: 2n, lag: 0n })
+    }).pipe(Effect.provide(layer(troubled(ofTransactions(2, { _tag: "LoseResponse" })))))
+  )
+
   it.effect("ruling 18 a broker that takes longer than the processing budget does not fail the record", () =>
     Effect.gen(function* () {
       const { memory, committed } = yield* cluster

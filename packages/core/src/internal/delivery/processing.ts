@@ -114,6 +114,12 @@ const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord"
     })
   )
 
+/** The former owner committed this after the partition was assigned. No record may come behind it for long, so the figures have to know it now. */
+const committedMeanwhile = (partition: Partition, offset: bigint): void => {
+  partition.committed = offset
+  partition.tracker.endOfChunk(offset)
+}
+
 /** After the machinery of a transaction has failed, the partition restarts with a new producer: only that one can tell which transaction was committed. */
 const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Transactional">) =>
   Effect.gen(function* () {
@@ -126,6 +132,7 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     // Retention has passed the committed offset, as was reported with the assignment.
     const isPassed = isKnown && offset < position
     if (isPassed) partition.committed = offset
+    else if (isKnown) committedMeanwhile(partition, offset)
     // A fiber that has just yielded does not yield again between two steps: no chunk comes in between.
     yield* Effect.yieldNow
     yield* Effect.suspend(() => {
