@@ -12,7 +12,7 @@ import {
   Route,
   Serde
 } from "@eventbus/core"
-import { MemoryBroker } from "@eventbus/testkit"
+import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect, Logger, References, type Scope } from "effect"
 import { advance, append, bytes, inTime, orders, scenario, settle, start } from "../scenarios/bus.ts"
 
@@ -27,17 +27,22 @@ const logged = <E>(
     readonly records: () => ReadonlyArray<string>
     readonly all: Array<string>
   }) => Effect.Effect<void, E, World>,
-  format = LogFormat.text
+  format = LogFormat.text,
+  options: MemoryBroker.Options = {}
 ): void =>
-  scenario(title, () => {
-    const all: Array<string> = []
-    const keep = Logger.map(format, (line) => void all.push(line))
-    const records = () => all.filter((line) => / Record |"Record /.test(line))
-    return body({ records, all }).pipe(
-      Effect.provideService(Hostname.Hostname, "host"),
-      Effect.provide(Logger.layer([keep]))
-    )
-  })
+  scenario(
+    title,
+    () => {
+      const all: Array<string> = []
+      const keep = Logger.map(format, (line) => void all.push(line))
+      const records = () => all.filter((line) => / Record |"Record /.test(line))
+      return body({ records, all }).pipe(
+        Effect.provideService(Hostname.Hostname, "host"),
+        Effect.provide(Logger.layer([keep]))
+      )
+    },
+    options
+  )
 
 const createTopics = Effect.gen(function* () {
   const memory = yield* MemoryBroker.MemoryBroker
@@ -67,6 +72,32 @@ const failing = {
 const firstLine = (line: string | undefined) => line?.split("\n")[0]
 
 describe("OPS-23 the log line of a record that was not handled", () => {
+  logged(
+    "OPS-23 a copy that the broker refuses: the line has topic, partition and offset of the record, and names the topic of the copy",
+    ({ all }) =>
+      Effect.gen(function* () {
+        yield* createTopics
+        yield* append("orders", 3, ["bad"])
+        yield* start(Binding.make("orders", failing))
+        yield* advance("5 seconds")
+        const refused = all.map(firstLine).filter((line) => line?.includes("Cannot publish"))
+        assert.deepStrictEqual(
+          refused.map((line) => line?.slice(0, line.indexOf(";"))),
+          ["ERROR [orders|orders|3|0|billing|host-0] Cannot publish to 'orders.retry-1'"]
+        )
+      }),
+    LogFormat.text,
+    {
+      faults: FaultPlan.make([
+        FaultPlan.nth(
+          1,
+          { operation: "produce", topic: "orders.retry-1" },
+          { _tag: "Refuse", error: new BrokerError.RecordRejected({ topic: "orders.retry-1", detail: "no" }) }
+        )
+      ])
+    }
+  )
+
   logged(
     "OPS-23 one line at each failed delivery: origin, attempt of how many in total, when the next one is due; the stack once at the end",
     ({ records }) =>

@@ -51,17 +51,26 @@ export interface Source {
 }
 
 /** The annotations of a line about an event. */
-export const ofEvent = (event: EventBusEvent, source: Source | undefined): Annotations => ({
-  ...BindingAnnotations.ofKey({ cluster: event.cluster, name: event.binding }),
-  ...("topic" in event && "partition" in event ? { topic: event.topic, partition: event.partition } : {}),
-  ...("record" in event ? { offset: event.record.offset } : {}),
-  ...("at" in event ? event.at : {}),
-  ...(source === undefined ? {} : ofSource(event, source))
-})
+export const ofEvent = (event: EventBusEvent, source: Source | undefined): Annotations => {
+  const at = readFrom(event)
+  return {
+    ...BindingAnnotations.ofKey({ cluster: event.cluster, name: event.binding }),
+    ...(at === undefined ? {} : { topic: at.topic, partition: at.partition }),
+    ...("record" in event ? { offset: event.record.offset } : {}),
+    ...("at" in event ? event.at : {}),
+    ...(source === undefined ? {} : ofSource(event, at?.topic, source))
+  }
+}
 
-const ofSource = (event: EventBusEvent, { definition, hostname }: Source): Annotations => ({
-  ...("topic" in event && "partition" in event
-    ? { consumerGroup: groupOf(definition, event.topic), retryTier: definition.tiers.ofTopic(event.topic)?.first ?? 0 }
-    : { consumerGroup: definition.groupId }),
+/** The partition that the event is about. The topic of an event about a refused copy is that of the copy, so its record says it. */
+const readFrom = (event: EventBusEvent): Pick<ConsumerRecord, "topic" | "partition"> | undefined => {
+  if ("record" in event) return event.record
+  return "topic" in event && "partition" in event ? event : undefined
+}
+
+const ofSource = (event: EventBusEvent, topic: string | undefined, { definition, hostname }: Source): Annotations => ({
+  ...(topic === undefined
+    ? { consumerGroup: definition.groupId }
+    : { consumerGroup: groupOf(definition, topic), retryTier: definition.tiers.ofTopic(topic)?.first ?? 0 }),
   ...("consumer" in event ? { consumerInstance: `${hostname}-${event.consumer}` } : {})
 })
