@@ -46,7 +46,7 @@ const isRedactedText = (value: unknown): boolean =>
 
 /** An address as `host:port`. A user and a password in front of it, which no address has, are not shown. */
 export const address: Kind = (path, found) =>
-  isAddress(found) ? [] : [{ path, found: withoutUser(found), allowed: 'host:port, such as "kafka-1:9092"' }]
+  isAddress(found) ? [] : [{ path, found: shownWithoutUser(found), allowed: 'host:port, such as "kafka-1:9092"' }]
 
 const addressPattern = /^(\[[0-9a-fA-F:.%]+\]|[^\s,:/@[\]]+):(\d{1,5})$/
 
@@ -59,15 +59,18 @@ const isAddress = (value: unknown): boolean => {
 export const httpUrl: Kind = (path, found) =>
   isHttpUrl(found)
     ? []
-    : [{ path, found: withoutUser(found), allowed: "a URL of http or https, without user and password" }]
+    : [{ path, found: shownWithoutUser(found), allowed: "a URL of http or https, without user and password" }]
 
 const isHttpUrl = (value: unknown): boolean => {
   const url = typeof value === "string" ? URL.parse(value) : null
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
 }
 
-const withoutUser = (found: unknown): string =>
-  typeof found === "string" ? shown(found.replace(/^(.*\/\/)?.*@/s, "$1<redacted>@")) : typeOf(found)
+/** A text with `<redacted>` in place of a user and a password in front of an `@`. */
+export const withoutUser = (text: string): string => text.replace(/^(.*\/\/)?.*@/s, "$1<redacted>@")
+
+const shownWithoutUser = (found: unknown): string =>
+  typeof found === "string" ? shown(withoutUser(found)) : typeOf(found)
 
 const typeOf = (found: unknown): string =>
   found === null || found === undefined ? String(found) : `a value of type ${typeof found}`

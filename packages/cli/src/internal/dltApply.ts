@@ -4,19 +4,16 @@
 import type { ReplayRun } from "@eventbus/core"
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import { aside, handlers, type Source, shared, withRuns } from "./deadLetters.ts"
+import { aside, handlers, type Source, withRuns } from "./deadLetters.ts"
+import { example, ofRun } from "./dltRuns.ts"
 import { CommandFailed, exitCodes } from "./failures.ts"
 import { receiptText } from "./runText.ts"
 import { jsonText } from "./text.ts"
 
 const arguments_ = {
-  file: shared.file,
-  binding: shared.binding,
+  ...ofRun,
   id: Argument.String("id").pipe(Argument.withDescription("The id of the plan, and of its run")),
-  handlers,
-  profile: shared.profile,
-  brokers: shared.brokers,
-  json: shared.json
+  handlers
 }
 
 /** Prints the receipt, and ends with 0 only when the run is done and nothing of its plan stays. */
@@ -35,15 +32,13 @@ const working = (verb: "apply" | "resume") =>
     yield* ended(receipt, json)
   })
 
-const plan = "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20"
-
 export const apply = Command.make("apply", arguments_, working("apply")).pipe(
   Command.withShortDescription("Applies a plan over dead letters"),
   Command.withDescription(
     "Applies a plan, and works on its run until that is done, paused, stopped or cancelled. Ctrl-C leaves the run to 'dlt resume'. A plan with a transform needs --handlers. Exit code 1 when the run is not done, 4 when letters of the plan stay."
   ),
   Command.withExamples([
-    { command: `eventbus dlt apply app.yaml orders ${plan}`, description: "The plan that 'dlt plan' has made" }
+    { command: `eventbus dlt apply app.yaml orders ${example}`, description: "The plan that 'dlt plan' has made" }
   ])
 )
 
@@ -53,6 +48,6 @@ export const resume = Command.make("resume", arguments_, working("resume")).pipe
     "Goes on with a run that was paused, that stopped itself, or whose process is gone, as 'dlt apply' does. Returns count anew from here."
   ),
   Command.withExamples([
-    { command: `eventbus dlt resume app.yaml orders ${plan}`, description: "A run that was paused" }
+    { command: `eventbus dlt resume app.yaml orders ${example}`, description: "A run that was paused" }
   ])
 )

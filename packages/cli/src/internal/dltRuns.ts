@@ -9,7 +9,8 @@ import { refuseUsage } from "./failures.ts"
 import { receiptText, runsText } from "./runText.ts"
 import { jsonText } from "./text.ts"
 
-const ofRun = {
+/** The flags of a command about a run. */
+export const ofRun = {
   file: shared.file,
   binding: shared.binding,
   id: Argument.String("id").pipe(Argument.withDescription("The id of the run")),
@@ -18,7 +19,8 @@ const ofRun = {
   json: shared.json
 }
 
-const example = "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20"
+/** An id for examples. */
+export const example = "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20"
 
 /** Why somebody decides about dead letters. */
 export const reason = Flag.String("reason").pipe(

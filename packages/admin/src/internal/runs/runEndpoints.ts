@@ -16,6 +16,7 @@ const body = [Errors.invalidArgument, Errors.invalidRequest, Errors.unreadableBo
 const ofRun = [...lookup, Errors.invalidArgument, Errors.unknownRun] as const
 const ofCommand = [...lookup, ...body, Errors.unknownRun, Errors.runOver] as const
 const ofWork = [Errors.replayRunning, Errors.replayTakenOver, Errors.planStale] as const
+const command = { params, payload: Schema.Unknown, success: RunAnswers.Receipt, error: ofCommand }
 const begun = RunAnswers.Receipt.pipe(HttpApiSchema.status(202))
 
 const withBody =
@@ -67,21 +68,11 @@ export const runs = HttpApiGroup.make("runs").add(
   HttpApiEndpoint.get("receipt", "/bindings/:name/dlt/runs/:id", { params, success: RunAnswers.Receipt, error: ofRun })
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "A run, and the outcome of its copies by now"),
-  HttpApiEndpoint.post("pauseRun", "/bindings/:name/dlt/runs/:id/pause", {
-    params,
-    payload: Schema.Unknown,
-    success: RunAnswers.Receipt,
-    error: ofCommand
-  })
+  HttpApiEndpoint.post("pauseRun", "/bindings/:name/dlt/runs/:id/pause", command)
     .annotate(RequiredPermission, ["operate", ...worker])
     .annotate(OpenApi.Summary, "Pause a run, whichever process works on it")
     .annotate(OpenApi.Transform, withBody(PlanBody.reasonSchema)),
-  HttpApiEndpoint.post("cancelRun", "/bindings/:name/dlt/runs/:id/cancel", {
-    params,
-    payload: Schema.Unknown,
-    success: RunAnswers.Receipt,
-    error: ofCommand
-  })
+  HttpApiEndpoint.post("cancelRun", "/bindings/:name/dlt/runs/:id/cancel", command)
     .annotate(RequiredPermission, ["operate", ...worker])
     .annotate(OpenApi.Summary, "End a run for good; copies that are published stay")
     .annotate(OpenApi.Transform, withBody(PlanBody.reasonSchema)),
@@ -94,12 +85,7 @@ export const runs = HttpApiGroup.make("runs").add(
     .annotate(RequiredPermission, worker)
     .annotate(OpenApi.Summary, "Go on with a run, in this process")
     .annotate(OpenApi.Transform, withoutBody),
-  HttpApiEndpoint.post("setRunRate", "/bindings/:name/dlt/runs/:id/rate", {
-    params,
-    payload: Schema.Unknown,
-    success: RunAnswers.Receipt,
-    error: ofCommand
-  })
+  HttpApiEndpoint.post("setRunRate", "/bindings/:name/dlt/runs/:id/rate", command)
     .annotate(RequiredPermission, worker)
     .annotate(OpenApi.Summary, "Set the rate of a run: most copies a second")
     .annotate(OpenApi.Transform, withBody(PlanBody.rateSchema))

@@ -1,6 +1,7 @@
 /**
  * A configuration as it is written: values with their location.
  */
+import { Kinds } from "@eventbus/core"
 
 /** Origin of values: a file, a variable or code. */
 export interface Source {
@@ -118,7 +119,7 @@ export const show = (node: Node, { secret = false, hasUser = false }: Hidden = {
   if (template !== undefined) return template
   if (value === null || value === undefined) return "nothing"
   if (typeof value === "string") {
-    const text = hasUser ? value.replace(/^(.*\/\/)?.*@/s, "$1<redacted>@") : value
+    const text = hasUser ? Kinds.withoutUser(value) : value
     return JSON.stringify(text.length > maxShown ? `${text.slice(0, maxShown)}…` : text)
   }
   return typeof value === "number" || typeof value === "boolean" || typeof value === "bigint"

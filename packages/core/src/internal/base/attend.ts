@@ -1,5 +1,7 @@
 /** Promises that functions of users return where nobody waits for one: a rejection that nobody takes over ends the process. */
 
+import { isInstance } from "./properties.ts"
+
 /**
  * Takes over the rejection of a Promise, or of any other value with a `then`, and answers whether it was one. Call it in the same turn in which the value was
  * returned: then no rejection goes unhandled. `onRejected` is called at most once, and with what `then` itself throws, too.
@@ -35,13 +37,7 @@ export const isObject = (value: unknown): value is object =>
   (typeof value === "object" && value !== null) || typeof value === "function"
 
 /** Whether the value is a Promise of the engine. */
-export const isNative = (value: object): value is Promise<unknown> => {
-  try {
-    return value instanceof Promise
-  } catch {
-    return false
-  }
-}
+export const isNative = (value: object): value is Promise<unknown> => isInstance(value, Promise)
 
 /** A Promise of the engine is attended by the engine's own `then`: its own one may be anything. */
 const attendNative = (value: unknown, rejected: (error: unknown) => void): boolean => {

@@ -6,7 +6,7 @@ import { InvalidTopic, RecordRejected } from "../../BrokerError.ts"
 import * as Choices from "../../Choices.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import * as TopicName from "../../TopicName.ts"
-import { isBytes } from "../base/bytes.ts"
+import { isBytesOrNull } from "../base/bytes.ts"
 
 /**
  * The error of a record that no broker can take; undefined when one can. It shows no key and no value. Never throws, whatever it is given. Runs for each record that is
@@ -66,8 +66,6 @@ const problemOfHeaders = (headers: NonNullable<ProducerRecord["headers"]>): stri
   }
   return undefined
 }
-
-const isBytesOrNull = (value: unknown): boolean => value === null || isBytes(value)
 
 const expected = (what: string, found: unknown, allowed: string): string =>
   `its ${what} is ${kindOf(found)}, and ${allowed} is expected`

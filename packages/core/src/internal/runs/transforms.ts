@@ -8,6 +8,7 @@ import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { type LetterTransform, Skip } from "../../LetterTransform.ts"
 import type * as Serde from "../../Serde.ts"
 import * as UserFunction from "../../UserFunction.ts"
+import { isBytesOrNull } from "../base/bytes.ts"
 import { has, isObject, read } from "../base/properties.ts"
 import * as Failures from "../failure/failure.ts"
 import { failureText } from "../failure/failureText.ts"
@@ -114,7 +115,7 @@ const bytesOf = (serde: Serde.Any, value: unknown): Answer<Encoded> =>
       return Result.fail(`encode returned ${UserFunction.kindOf(answer)}; a Result is expected`)
     if (Result.isFailure(answer)) return Result.fail(Failures.fromUnknown(answer.failure).message)
     const bytes: unknown = answer.success
-    if (!isBytes(bytes))
+    if (!isBytesOrNull(bytes))
       return Result.fail(`encode succeeded with ${UserFunction.kindOf(bytes)}; bytes or null are expected`)
     const headers = serde.headers === undefined ? [] : UserFunction.plain("headers", serde.headers(value), "a list")
     if (!Array.isArray(headers))
@@ -125,13 +126,9 @@ const bytesOf = (serde: Serde.Any, value: unknown): Answer<Encoded> =>
       : Result.fail("headers returned an entry that is no header: a text as key, and bytes or null as value")
   })
 
-/** A Proxy of bytes is no view. */
-const isBytes = (value: unknown): value is Uint8Array | null =>
-  value === null || (ArrayBuffer.isView(value) && value instanceof Uint8Array)
-
 /** Read once: a getter may answer differently the next time. */
 const headerOf = (given: unknown): Header | undefined => {
   if (!isObject(given)) return undefined
   const [key, value] = [read(given, "key"), read(given, "value")]
-  return typeof key === "string" && isBytes(value) ? { key, value } : undefined
+  return typeof key === "string" && isBytesOrNull(value) ? { key, value } : undefined
 }
