@@ -220,7 +220,6 @@ export interface KafkaConnection {
   readonly sessionLifetime: { readonly toNumber: () => number }
   readonly isConnected: () => boolean
   readonly disconnect: () => Promise<unknown>
-  readonly processData: (bytes: Buffer) => void
 }
 
 /** SASL of one connection. `prepare` is this package's addition: it makes the provider for the next authentication. */

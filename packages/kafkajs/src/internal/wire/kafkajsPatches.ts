@@ -9,7 +9,6 @@ import {
   requestQueue,
   saslAuthenticator
 } from "./kafkajsInternals.ts"
-import { copyPartsAsTheyCome } from "./largeAnswers.ts"
 
 /**
  * kafkajs re-arms a timer of at most 1 ms on every connection for ever, even when there is nothing to send. An idle process spends 4 % of a core
@@ -212,8 +211,6 @@ export const patchKafkajs = (): void => {
   connectOnce()
   rejectWhenClosed()
   boundHandshake()
-  copyPartsAsTheyCome()
-  // Around the copying: no buffer is made for an answer whose length cannot be true.
   refuseFalseAnswers()
   reauthenticateInTime()
   readCredentialsFirst()
