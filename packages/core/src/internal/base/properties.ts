@@ -23,14 +23,22 @@ export const has = (given: object, name: string): boolean => {
   }
 }
 
-/** The names of its own properties; none of a Proxy whose traps throw. */
-export const namesOf = (given: object): ReadonlyArray<string> => {
+/** The names of its own properties; undefined of a Proxy whose traps throw. */
+export const namesOf = (given: object): ReadonlyArray<string> | undefined => {
   try {
     return Object.keys(given)
   } catch {
-    return []
+    return undefined
   }
 }
+
+/** A copy with these properties and its own ones, each read once: a getter may throw, or answer differently the next time. What is undefined is left out. */
+export const taken = <A extends object>(given: A, names: Iterable<string>): A =>
+  Object.fromEntries(
+    [...new Set([...names, ...(namesOf(given) ?? [])])]
+      .map((name) => [name, read(given, name)])
+      .filter(([, value]) => value !== undefined)
+  ) as A
 
 /** Whether the value may have settings: an object that is no list. */
 export const isObject = (value: unknown): value is object => {
