@@ -96,6 +96,19 @@ describe("ADM-12 errors over HTTP", () => {
     })
   )
 
+  it.live("ruling 50 pausing a tier that does not exist is 400 with the tiers that do", () =>
+    Effect.gen(function* () {
+      const { call, admin } = yield* start()
+      for (const verb of ["pause", "resume"]) {
+        const { status, body } = yield* call("POST", `/eventbus/bindings/orders/${verb}?tier=99`)
+        assert.strictEqual(status, 400)
+        const message = "There is no tier 99: the binding has tiers 1 to 2."
+        assert.deepStrictEqual(body, { _tag: "UnknownTier", message, tier: 99, tiers: 2 })
+      }
+      assert.strictEqual((yield* Effect.flip(admin.pause("orders", { tier: 99 })))._tag, "UnknownTier")
+    })
+  )
+
   it.live("an existing name is 409", () =>
     Effect.gen(function* () {
       const { call } = yield* start()

@@ -15,7 +15,7 @@ import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Defaults from "./Defaults.ts"
 import type { DeadLetterReason, FailureToGroup } from "./Failure.ts"
 import { toMillis } from "./internal/base/durations.ts"
-import { isObject, taken } from "./internal/base/properties.ts"
+import { isObject, taken, takenWhole } from "./internal/base/properties.ts"
 import * as DeadLetterKinds from "./internal/settings/deadLetterKinds.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as Kinds from "./Kinds.ts"
@@ -175,18 +175,16 @@ export const withSettings: {
   (settings: Settings): <R>(deadLetter: DeadLetter<R>) => DeadLetter<R>
   <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R>
 } = Function.dual(2, <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R> => {
-  const [strategy, added] = [takenOf(deadLetter, ["_tag", "settings"]), takenOf(settings, settingNames)]
+  const strategy = isObject(deadLetter) ? takenWhole(deadLetter, ["_tag", "settings"]) : deadLetter
+  const added = isObject(settings) ? taken(settings, settingNames) : settings
   refuse([
     ...DeadLetterKinds.complete("deadLetter", strategy),
     ...Ranges.problemsOfAll(added, DeadLetterKinds.settings)
   ])
-  return { ...strategy, settings: { ...takenOf(strategy.settings, settingNames), ...added } }
+  return { ...strategy, settings: { ...taken(strategy.settings, settingNames), ...added } }
 })
 
 const settingNames = Object.keys(DeadLetterKinds.settings)
-
-const takenOf = <A extends object>(given: A, names: ReadonlyArray<string>): A =>
-  isObject(given) ? taken(given, names) : given
 
 const refuse = (issues: InvalidDeadLetter["issues"]): void => {
   if (issues.length > 0) throw new InvalidDeadLetter({ issues })

@@ -126,7 +126,7 @@ const ofList = (
 }
 
 const ofFingerprint = (path: string, element: unknown): ReadonlyArray<Issue> =>
-  typeof element === "string" && Fingerprint.isFingerprint(element)
+  Fingerprint.isFingerprint(element)
     ? []
     : [issue(path, element, "a fingerprint such as v1-9f86d081884c7d65 or own-payments")]
 

@@ -101,7 +101,13 @@ const complete = {
   },
   deadLetter: DeadLetter.withSettings(
     DeadLetter.alertAndStore(() => Effect.void),
-    { topicSuffix: "dead", topicFor: () => undefined, maxReplays: 3, headers: { spring: "plain", brokers: true }, origins: ["old"] }
+    {
+      topicSuffix: "dead",
+      topicFor: () => undefined,
+      maxReplays: 3,
+      headers: { spring: "plain", brokers: true },
+      origins: ["old"]
+    }
   ),
   idempotency: { key: () => "k", scope: "s", lease: "1 minute", retention: "1 day" },
   handler: () => Effect.void
@@ -166,7 +172,8 @@ const isLegal = (path: string, name: string): boolean => {
     )
   )
     return name === "{}" || (name === "a Proxy whose properties throw" && path === "retry.skipToTierMapping")
-  if (/^(interceptors|adopts|deadLetter\.settings\.origins|retry\.retryableExceptions)$/.test(path)) return name === "[]"
+  if (/^(interceptors|adopts|deadLetter\.settings\.origins|retry\.retryableExceptions)$/.test(path))
+    return name === "[]"
   if (/^retry\.blocking\.jitter$|RateThreshold$/.test(path)) return name === "0.5"
   return false
 }
@@ -316,6 +323,26 @@ describe("what functions beside a binding are given", () => {
       assert.isAtLeast(refused, 10)
     })
   }
+
+  it("ruling 38 DeadLetter.withSettings reads what it keeps once, and what throws is told with its path", () => {
+    const throwing = (name: string, rest: object = {}) =>
+      Object.defineProperty({ ...rest }, name, { get: fail, enumerable: true }) as never
+    const { storeOnly } = DeadLetter
+    for (const name of ["topicSuffix", "topicFor", "fingerprint", "origins", "headers", "maxReplays"]) {
+      const change = () => DeadLetter.withSettings(storeOnly, throwing(name))
+      assert.throws(change, new RegExp(`^${name} is Symbol\\(a property that throws\\); allowed: `))
+    }
+    const ofStrategy = () => DeadLetter.withSettings(throwing("settings", { _tag: "StoreOnly" }), {})
+    assert.throws(ofStrategy, /^deadLetter\.settings is .*; allowed: /)
+    const origins = new Proxy(["old"], { get: fail })
+    const ofList = () => DeadLetter.withSettings(storeOnly, { origins })
+    assert.throws(ofList, /^origins is .*; allowed: a list of topic names/)
+    let reads = 0
+    const once = Object.defineProperty({}, "topicSuffix", { get: () => (reads++ === 0 ? "dead" : fail()) })
+    assert.deepStrictEqual(DeadLetter.withSettings(storeOnly, once).settings, { topicSuffix: "dead" })
+    // What is no setting is not looked at.
+    assert.deepStrictEqual(DeadLetter.withSettings(throwing("other", storeOnly), throwing("other")).settings, {})
+  })
 
   it.effect("ruling 38 a breaker, an interceptor and a store in memory of another kind are refused", () =>
     Effect.gen(function* () {

@@ -32,13 +32,15 @@ export const namesOf = (given: object): ReadonlyArray<string> | undefined => {
   }
 }
 
-/** A copy with these properties and its own ones, each read once: a getter may throw, or answer differently the next time. What is undefined is left out. */
-export const taken = <A extends object>(given: A, names: Iterable<string>): A =>
+/** A copy with these properties alone, each read once: a getter may throw, or answer differently the next time. What is undefined is left out. */
+export const taken = <A extends object>(given: A, names: ReadonlyArray<string>): A =>
   Object.fromEntries(
-    [...new Set([...names, ...(namesOf(given) ?? [])])]
-      .map((name) => [name, read(given, name)])
-      .filter(([, value]) => value !== undefined)
+    names.map((name) => [name, read(given, name)] as const).filter(([, value]) => value !== undefined)
   ) as A
+
+/** `taken` with all of its own properties beside those. */
+export const takenWhole = <A extends object>(given: A, names: ReadonlyArray<string>): A =>
+  taken(given, [...new Set([...names, ...(namesOf(given) ?? [])])])
 
 /** Whether the value may have settings: an object that is no list. */
 export const isObject = (value: unknown): value is object => {

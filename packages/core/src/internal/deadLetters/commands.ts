@@ -1,7 +1,7 @@
 /**
  * The operators' commands on the dead letter topic of a binding. The scheduled replay of its strategy shares them, so that both wait for each other.
  */
-import type { Context, Effect } from "effect"
+import { type Context, Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Defaults from "../../Defaults.ts"
@@ -10,6 +10,7 @@ import * as Groups from "../letters/groups.ts"
 import * as LetterPages from "../letters/letterPages.ts"
 import * as OneLetter from "../letters/oneLetter.ts"
 import * as Rehearsal from "../letters/rehearsal.ts"
+import * as Arguments from "../replay/arguments.ts"
 import * as Replay from "../replay/replay.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as Depth from "./replayDepth.ts"
@@ -51,6 +52,7 @@ export const make = <R>(
     rehearse: (selection, options) =>
       Rehearsal.rehearse({ ...listTarget, definition, hostname, services }, selection, options),
     list: (page) => Listing.list(listTarget, page),
-    purge: (beforeMillis, options) => Stats.purge(target, beforeMillis, options)
+    purge: (beforeMillis, options) =>
+      Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis, options))
   }
 }

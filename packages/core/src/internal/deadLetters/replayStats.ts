@@ -98,7 +98,6 @@ export const purge = Effect.fnUntraced(function* (
   beforeMillis: number,
   options: PurgeOptions = {}
 ): Effect.fn.Return<number, BrokerError | NotPurgeable | ForeignDeadLetters | InvalidArgument> {
-  yield* Arguments.time("purge", "beforeMillis", beforeMillis)
   const { deleteUnreadable = false } = yield* Arguments.options("purge", "options", options, ["deleteUnreadable"])
   yield* Arguments.flag("purge", "deleteUnreadable", deleteUnreadable)
   const { broker, deadLetterTopic, maxBufferedBytes } = target

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import * as Kinds from "../../Kinds.ts"
 import { InvalidArgument, UnknownTier } from "../../Replay.ts"
-import { isObject, read, taken } from "../base/properties.ts"
+import { isObject, read, taken, takenWhole } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 
 /** A whole number of 0 or more; `Infinity` means all. */
@@ -94,7 +94,7 @@ export const selection = (
   command: string,
   given: DeadLetterSelection.DeadLetterSelection
 ): Effect.Effect<DeadLetterSelection.DeadLetterSelection, InvalidArgument> => {
-  const once = isObject(given) ? taken(given, DeadLetterSelection.names) : given
+  const once = isObject(given) ? takenWhole(given, DeadLetterSelection.names) : given
   const [issue] = DeadLetterSelection.issues(once)
   return issue === undefined ? Effect.succeed(once) : refuse(command, issue.path, issue.given, issue.expected)
 }

@@ -71,9 +71,7 @@ export const make = (options: Options): Replays => {
       const select: Selection["select"] = ({ dltTimestamp }) => (isWithin(dltTimestamp) ? "take" : "leave")
       return Arguments.time("replayWindow", "fromMillis", fromMillis).pipe(
         Effect.andThen(Arguments.time("replayWindow", "toMillis", toMillis)),
-        Effect.andThen(
-          runWith("replayWindow", { count: Number.POSITIVE_INFINITY, inOrder: false, select }, given)
-        )
+        Effect.andThen(runWith("replayWindow", { count: Number.POSITIVE_INFINITY, inOrder: false, select }, given))
       )
     },
     replayToTier: (tier, count, given) =>

@@ -20,7 +20,8 @@ const aboutCopies = ["transform", "rate", "canary", "canaryWait", "stopAbove", "
 const known: ReadonlySet<string> = new Set([...aboutCopies, "action", "tier", "select", "reason", "by"])
 
 /** The request with each of its settings read once. */
-export const taken = <A extends object>(given: A): A => (isObject(given) ? Properties.taken(given, known) : given)
+export const taken = <A extends object>(given: A): A =>
+  isObject(given) ? Properties.takenWhole(given, [...known]) : given
 
 /** A text that says why somebody decides about records: it is kept, so there has to be one. */
 const reason = Kinds.make("a text that says why", (value) => typeof value === "string" && value.trim() !== "")

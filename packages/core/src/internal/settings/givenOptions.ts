@@ -21,6 +21,7 @@ import * as RouteChecks from "../failure/routeChecks.ts"
 import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as PolicyKinds from "../retry/policyKinds.ts"
 import * as DeadLetterKinds from "./deadLetterKinds.ts"
+import * as Ids from "./ids.ts"
 import * as RenamedSettings from "./renamedSettings.ts"
 
 /** The name and the options of a binding, as far as they can be used. */
@@ -42,7 +43,11 @@ const transforms: Kinds.Kind = (path, found) => [
   ...Kinds.recordOf(Kinds.func, "an object of functions by name")(path, found),
   ...(isObject(found) ? (Properties.namesOf(found) ?? []) : [])
     .filter((name) => name.length > longestTransform || Kinds.nameProblem(name) !== undefined)
-    .map((name) => ({ path, found: `the name ${shown(name)}`, allowed: `names of 1 to ${longestTransform} characters` }))
+    .map((name) => ({
+      path,
+      found: `the name ${shown(name)}`,
+      allowed: `names of 1 to ${longestTransform} characters`
+    }))
 ]
 
 const longestTransform = 128
@@ -78,7 +83,7 @@ const optional = {
 
 const required = {
   topic: Kinds.make("a topic name", (value) => typeof value === "string"),
-  groupId: Kinds.name
+  groupId: Ids.ofBinding
 } as const
 
 /** The options of a binding, checked. Reads each of them once, and never throws. */
