@@ -61,7 +61,7 @@ export type TierCommand = (
   options?: TierOptions
 ) => Effect.Effect<void, BindingLookupError | InvalidContainerState | InvalidArgument | UnknownTier>
 
-/** What a command is about. */
+/** Options of a command for a binding or one of its tiers. */
 export interface TierOptions {
   /** The number of a retry tier, from 1. Default: the whole binding. */
   readonly tier?: number

@@ -340,7 +340,7 @@ describe("what functions beside a binding are given", () => {
     let reads = 0
     const once = Object.defineProperty({}, "topicSuffix", { get: () => (reads++ === 0 ? "dead" : fail()) })
     assert.deepStrictEqual(DeadLetter.withSettings(storeOnly, once).settings, { topicSuffix: "dead" })
-    // What is no setting is not looked at.
+    // The guard looks at settings alone.
     assert.deepStrictEqual(DeadLetter.withSettings(throwing("other", storeOnly), throwing("other")).settings, {})
   })
 

@@ -32,7 +32,7 @@ export const namesOf = (given: object): ReadonlyArray<string> | undefined => {
   }
 }
 
-/** A copy with these properties alone, each read once: a getter may throw, or answer differently the next time. What is undefined is left out. */
+/** A copy with these properties alone, each read once: a getter may throw, or answer differently the next time. The copy has no undefined property. */
 export const taken = <A extends object>(given: A, names: ReadonlyArray<string>): A =>
   Object.fromEntries(
     names.map((name) => [name, read(given, name)] as const).filter(([, value]) => value !== undefined)
