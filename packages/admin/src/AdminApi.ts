@@ -18,7 +18,11 @@ const ofCommand = [...lookup, Errors.invalidContainerState] as const
 /** A command on a binding answers with its state. */
 const command = { params, success: Answers.BindingSummary, error: ofCommand } as const
 /** One that may be about a single retry tier. */
-const tierCommand = { ...command, query: { tier: Schema.optionalKey(Parameters.tier) } } as const
+const tierCommand = {
+  ...command,
+  query: { tier: Schema.optionalKey(Parameters.tier) },
+  error: [...ofCommand, Errors.invalidArgument, Errors.unknownTier]
+} as const
 const ofLetters = [...lookup, Errors.invalidArgument, Errors.clusterFailed] as const
 
 /** The binding schema of configuration files, and the name. */

@@ -58,8 +58,8 @@ export type Command = (name: string) => Effect.Effect<Answers.BindingSummary, Co
 /** The same, for the whole binding or for one of its retry tiers, from 1. */
 export type TierCommand = (
   name: string,
-  options?: { readonly tier?: number }
-) => Effect.Effect<Answers.BindingSummary, CommandError>
+  options?: EventBusConnector.TierOptions
+) => Effect.Effect<Answers.BindingSummary, CommandError | Replay.InvalidArgument | Replay.UnknownTier>
 
 /**
  * A name is that of a binding, or `{cluster}:{binding}`. Operations fail with `BindingNotFound`, and with `AmbiguousBinding` where bindings of several clusters have the

@@ -39,6 +39,35 @@ describe("ADM-12 errors over HTTP", () => {
     })
   )
 
+  it.live("an unknown and a repeated parameter are refused with path, value, and the parameters of the route", () =>
+    Effect.gen(function* () {
+      const { call } = yield* start()
+      const issuesOf = (method: string, path: string) =>
+        Effect.map(call(method, `/eventbus${path}`), ({ status, body }) => [status, ...body.issues])
+      assert.deepStrictEqual(yield* issuesOf("POST", "/bindings/orders/pause?teir=1"), [
+        400,
+        { path: "teir", found: 'an unknown parameter with the value "1"', allowed: "the parameters tier" }
+      ])
+      assert.deepStrictEqual(yield* issuesOf("POST", "/bindings/orders/pause?tier=1&tier=2"), [
+        400,
+        { path: "tier", found: '["1","2"]', allowed: "the number of a retry tier, from 1, given once" }
+      ])
+      assert.deepStrictEqual(yield* issuesOf("GET", "/bindings/orders/dlt/records?page=1&page=2&limit=0"), [
+        400,
+        {
+          path: "page",
+          found: 'an unknown parameter with the value ["1","2"]',
+          allowed: "the parameters group, state, text, before, limit"
+        },
+        { path: "limit", found: '"0"', allowed: "a whole number, 1 to 500" }
+      ])
+      assert.deepStrictEqual(yield* issuesOf("GET", "/bindings?page=1"), [
+        400,
+        { path: "page", found: 'an unknown parameter with the value "1"', allowed: "no parameter" }
+      ])
+    })
+  )
+
   it.live("names of JavaScript are ordinary names", () =>
     Effect.gen(function* () {
       const { call } = yield* start({ bindings: [binding("constructor")] })
@@ -64,6 +93,19 @@ describe("ADM-12 errors over HTTP", () => {
         current: "STOPPED",
         required: ["PAUSED"]
       })
+    })
+  )
+
+  it.live("ruling 50 pausing a tier that does not exist is 400 with the tiers that do", () =>
+    Effect.gen(function* () {
+      const { call, admin } = yield* start()
+      for (const verb of ["pause", "resume"]) {
+        const { status, body } = yield* call("POST", `/eventbus/bindings/orders/${verb}?tier=99`)
+        assert.strictEqual(status, 400)
+        const message = "There is no tier 99: the binding has tiers 1 to 2."
+        assert.deepStrictEqual(body, { _tag: "UnknownTier", message, tier: 99, tiers: 2 })
+      }
+      assert.strictEqual((yield* Effect.flip(admin.pause("orders", { tier: 99 })))._tag, "UnknownTier")
     })
   )
 

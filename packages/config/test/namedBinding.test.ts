@@ -42,6 +42,22 @@ describe("a named binding", () => {
     })
   )
 
+  it.effect("CFG-21 a group that Kafka's protocol cannot carry is refused with its path and the bound", () =>
+    Effect.gen(function* () {
+      const long = "g".repeat(40_000)
+      const body = { name: "orders", topic: "o", groupId: long, adopts: ["old", long] }
+      const { issues } = yield* Effect.flip(Configuration.decodeNamedBinding(body))
+      assert.deepStrictEqual(
+        issues.map(({ path, found }) => [path, found]),
+        [
+          ["groupId", "a text of 40000 bytes"],
+          ["adopts[1]", "a text of 40000 bytes"]
+        ]
+      )
+      for (const { allowed } of issues) assert.match(allowed, /^at most 32500 bytes of UTF-8/)
+    })
+  )
+
   it.effect("CFG-21 JSON with duplicates, and what is no object, is refused", () =>
     Effect.gen(function* () {
       const text = '{"name":"orders","name":"other","topic":"o","group-id":"g","groupId":"h"}'

@@ -7,6 +7,7 @@ import { UnexpectedBrokerError } from "./BrokerError.ts"
 import * as Choices from "./Choices.ts"
 import { partitionKey, type TopicPartition } from "./ConsumerRecord.ts"
 import * as AssignmentStrategy from "./internal/port/assignmentStrategy.ts"
+import * as Ids from "./internal/settings/ids.ts"
 import * as Kinds from "./Kinds.ts"
 import * as Ranges from "./Ranges.ts"
 
@@ -32,16 +33,16 @@ const optionKinds = {
     optional: {
       ...reader,
       ...Ranges.consumer,
-      groupInstanceId: Kinds.string,
-      replacesGroupInstanceIds: Kinds.listOf(Kinds.string, "a list of names"),
+      groupInstanceId: Ids.member,
+      replacesGroupInstanceIds: Kinds.listOf(Ids.onWire, "a list of names"),
       partitionAssignmentStrategy: Kinds.listOf(Kinds.oneOf(AssignmentStrategy.names), "a list of protocols")
     },
-    required: { groupId: Kinds.name, topics: Kinds.listOf(Kinds.string, "a list of topics") }
+    required: { groupId: Ids.onWire, topics: Kinds.listOf(Kinds.string, "a list of topics") }
   },
   producer: { optional: producer, required: {} },
   transactionalProducer: {
-    optional: { ...producer, fences: Kinds.listOf(Kinds.string, "a list of transactional ids") },
-    required: { transactionalId: Kinds.name }
+    optional: { ...producer, fences: Kinds.listOf(Ids.onWire, "a list of transactional ids") },
+    required: { transactionalId: Ids.onWire }
   }
 } as const
 

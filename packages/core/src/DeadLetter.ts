@@ -15,6 +15,7 @@ import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Defaults from "./Defaults.ts"
 import type { DeadLetterReason, FailureToGroup } from "./Failure.ts"
 import { toMillis } from "./internal/base/durations.ts"
+import { isObject, taken, takenWhole } from "./internal/base/properties.ts"
 import * as DeadLetterKinds from "./internal/settings/deadLetterKinds.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as Kinds from "./Kinds.ts"
@@ -174,13 +175,16 @@ export const withSettings: {
   (settings: Settings): <R>(deadLetter: DeadLetter<R>) => DeadLetter<R>
   <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R>
 } = Function.dual(2, <R>(deadLetter: DeadLetter<R>, settings: Settings): DeadLetter<R> => {
+  const strategy = isObject(deadLetter) ? takenWhole(deadLetter, ["_tag", "settings"]) : deadLetter
+  const added = isObject(settings) ? taken(settings, settingNames) : settings
   refuse([
-    ...DeadLetterKinds.complete("deadLetter", deadLetter),
-    ...Ranges.problemsOfAll(settings, DeadLetterKinds.settings)
+    ...DeadLetterKinds.complete("deadLetter", strategy),
+    ...Ranges.problemsOfAll(added, DeadLetterKinds.settings)
   ])
-  const { maxReplays = deadLetter.settings.maxReplays } = settings
-  return { ...deadLetter, settings: { ...deadLetter.settings, ...settings, maxReplays } }
+  return { ...strategy, settings: { ...taken(strategy.settings, settingNames), ...added } }
 })
+
+const settingNames = Object.keys(DeadLetterKinds.settings)
 
 const refuse = (issues: InvalidDeadLetter["issues"]): void => {
   if (issues.length > 0) throw new InvalidDeadLetter({ issues })

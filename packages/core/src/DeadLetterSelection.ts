@@ -64,7 +64,10 @@ export interface Issue {
 }
 
 const criteria = ["fingerprints", "fromMillis", "toMillis", "keys", "records", "all"] as const
-const known: ReadonlySet<string> = new Set([...criteria, "except"])
+
+/** The names of all criteria. */
+export const names = [...criteria, "except"] as const
+const known: ReadonlySet<string> = new Set(names)
 
 /** All issues of a selection, whatever value it is; empty when commands take it. Never throws. */
 export const issues = (selection: unknown): ReadonlyArray<Issue> => {
@@ -123,7 +126,7 @@ const ofList = (
 }
 
 const ofFingerprint = (path: string, element: unknown): ReadonlyArray<Issue> =>
-  typeof element === "string" && Fingerprint.isFingerprint(element)
+  Fingerprint.isFingerprint(element)
     ? []
     : [issue(path, element, "a fingerprint such as v1-9f86d081884c7d65 or own-payments")]
 

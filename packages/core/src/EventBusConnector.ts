@@ -36,7 +36,7 @@ import * as BindingAnnotations from "./internal/settings/bindingAnnotations.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
 import * as Ranges from "./Ranges.ts"
-import type { DeadLetters, InvalidArgument } from "./Replay.ts"
+import type { DeadLetters, InvalidArgument, UnknownTier } from "./Replay.ts"
 import type { Runs } from "./ReplayRun.ts"
 import { type BindingSnapshot, type Decision, LagPollInterval } from "./Snapshot.ts"
 
@@ -52,11 +52,20 @@ export type BindingLookupError = BindingNotFound | AmbiguousBinding
  */
 export type Command = (name: string) => Effect.Effect<void, BindingLookupError | InvalidContainerState>
 
-/** A command for the whole binding, or for one of its retry tiers (from 1). */
+/**
+ * A command for the whole binding, or for one of its retry tiers (from 1). Fails with `UnknownTier` for a tier that the binding does not have, and with `InvalidArgument` for
+ * options or a tier of a wrong kind.
+ */
 export type TierCommand = (
   name: string,
-  options?: { readonly tier?: number }
-) => Effect.Effect<void, BindingLookupError | InvalidContainerState>
+  options?: TierOptions
+) => Effect.Effect<void, BindingLookupError | InvalidContainerState | InvalidArgument | UnknownTier>
+
+/** Options of a command for a binding or one of its tiers. */
+export interface TierOptions {
+  /** The number of a retry tier, from 1. Default: the whole binding. */
+  readonly tier?: number
+}
 
 /**
  * A decision about a record that holds its partition, or about the only candidate of a half-open circuit breaker, and why. A partition that an operator has paused stays
@@ -120,6 +129,16 @@ export class EventBusConnector extends Context.Service<
   }
 >()("@eventbus/core/EventBusConnector") {}
 
+const tierCommandBy =
+  ({ find }: Pick<Registry.Registry, "find">) =>
+  (operation: "pause" | "resume"): TierCommand =>
+    Effect.fnUntraced(function* (name, options = {}) {
+      const { tier } = yield* Arguments.options(operation, "options", options, ["tier"])
+      const { container } = yield* find(name)
+      const ofTier = operation === "pause" ? container.pauseTier : container.resumeTier
+      yield* tier === undefined ? container[operation] : ofTier(tier)
+    })
+
 const decisionBy =
   ({ find }: Pick<Registry.Registry, "find">) =>
   (kind: Decision["kind"]): DecisionCommand =>
@@ -181,10 +200,8 @@ const make = Effect.gen(function* () {
     destroy: registrations.destroy,
     start: command((container) => container.start),
     stop: command((container) => container.stop),
-    pause: (name, { tier } = {}) =>
-      command((container) => (tier === undefined ? container.pause : container.pauseTier(tier)))(name),
-    resume: (name, { tier } = {}) =>
-      command((container) => (tier === undefined ? container.resume : container.resumeTier(tier)))(name),
+    pause: tierCommandBy(registry)("pause"),
+    resume: tierCommandBy(registry)("resume"),
     skip: decisionBy(registry)("skip"),
     deadLetter: decisionBy(registry)("dead-letter"),
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),

@@ -130,10 +130,12 @@ export const section: typeof struct =
 /** An object whose values are of one kind, whatever their names are. */
 export const recordOf =
   (entry: Kind, allowed = "an object"): Kind =>
-  (path, found) =>
-    isObject(found)
-      ? namesOf(found).flatMap((name) => entry(`${path}.${name}`, read(found, name)))
-      : [{ path, found: typeOf(found), allowed }]
+  (path, found) => {
+    const names = isObject(found) ? namesOf(found) : undefined
+    return names === undefined
+      ? [{ path, found: typeOf(found), allowed }]
+      : names.flatMap((name) => entry(`${path}.${name}`, read(found as object, name)))
+  }
 
 /** The functions that make a serde. */
 export const functionsOfSerde: Kind = struct(

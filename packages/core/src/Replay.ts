@@ -13,7 +13,7 @@ export type { ListedDeadLetter, Page } from "./DeadLetterList.ts"
 
 /**
  * Commands on the dead letter topic of a binding, on its cluster, in whatever state the binding is. Times are epoch milliseconds. A count is a whole number of 0 or more,
- * or `Infinity` for all; a time is a number that is not NaN. Any other one fails with `InvalidArgument`, and nothing is done.
+ * or `Infinity` for all; a time is a number that is not NaN. Any other one, and positions and options of a wrong kind, fail with `InvalidArgument`, and nothing is done.
  *
  * Replays and discards of one topic and group take turns. Those of one process wait for each other. One that comes while another process works waits for it, 20 seconds at
  * most, and then fails with `ReplayRunning`; nothing is done. One whose process was suspended for longer than 15 seconds, that a process of an older version ends, or whose
@@ -41,7 +41,7 @@ export interface DeadLetters {
   readonly replayRecords: (
     records: ReadonlyArray<Omit<RecordPosition, "topic">>,
     options?: ReplayOptions
-  ) => Effect.Effect<Report, BrokerError | ReplayError>
+  ) => Effect.Effect<Report, BrokerError | ReplayError | InvalidArgument>
   /** Gives these records up: no replay takes them any more, and the journal keeps why, so the reason is not empty. They stay in the topic. The answer is how many. */
   readonly discard: (
     records: ReadonlyArray<Omit<RecordPosition, "topic">>,
@@ -242,7 +242,7 @@ export class ReplayTakenOver extends Schema.TaggedError<ReplayTakenOver>()("Repl
 /** The failures of a replay or discard that another process causes. */
 export type ReplayError = ReplayRunning | ReplayTakenOver
 
-/** The binding has no such tier. Nothing was replayed. */
+/** The binding has no such tier. Nothing was done. */
 export class UnknownTier extends Schema.TaggedError<UnknownTier>()("UnknownTier", {
   /** The tier that was asked for. */
   tier: Schema.Number,

@@ -252,6 +252,34 @@ describe("headers of other systems", () => {
     }
   })
 
+  it("ruling 14 a time of Spring's that is no Date is unreadable, and the record's own time stands in its place", () => {
+    const read = (spring: "plain" | "retry-topic", millis: bigint) => {
+      const bytes = new Uint8Array(8)
+      new DataView(bytes.buffer).setBigInt64(0, millis)
+      const isTime = ({ key }: Header) => key === "kafka_original-timestamp" || key === "kafka_dlt-original-timestamp"
+      const all = HeaderSets.make(letter, "billing", { spring }).filter(({ key }) => !key.startsWith(Names.prefix))
+      return DeadLetterRecord.read(record(all.map((each) => (isTime(each) ? { ...each, value: bytes } : each))))
+    }
+    for (const spring of ["plain", "retry-topic"] as const) {
+      for (const millis of [2n ** 63n - 1n, -(2n ** 63n), -1n, 2n ** 53n, 2n ** 53n + 1n, 8_640_000_000_000_001n]) {
+        const { originFrom, originalTimestamp } = read(spring, millis)
+        expect([originFrom, originalTimestamp], String(millis)).toEqual(["spring", 1_000])
+      }
+      for (const millis of [0n, 8_640_000_000_000_000n])
+        expect(read(spring, millis).originalTimestamp).toBe(Number(millis))
+    }
+  })
+
+  it("ruling 60 the last time of 64 bits does not turn into the first one in Spring's headers", () => {
+    const last = [0x7f, ...Array.from({ length: 7 }, () => 0xff)]
+    const late = { ...letter, origin: { ...letter.origin, timestamp: Number(2n ** 63n - 1n) } }
+    const all = HeaderSets.make(late, "billing", { spring: "retry-topic" })
+    expect(bytesOf(all, "kafka_original-timestamp")).toEqual(last)
+    expect(bytesOf(all, "retry_topic-original-timestamp")).toEqual(last)
+    const plain = HeaderSets.make(late, "billing", { spring: "plain" })
+    expect(bytesOf(plain, "kafka_dlt-original-timestamp")).toEqual(last)
+  })
+
   it("DLT-15 the five headers of the brokers package", () => {
     const all = HeaderSets.make(letter, "billing", { brokers: true })
     expect(

@@ -368,8 +368,6 @@ describe("retry tiers (TST-06: tiered retry)", () => {
       assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
       const again = yield* Effect.flip(app.connector.pause("orders", { tier: 1 }))
       assert.include(again.message, "tiers paused by themselves: 1")
-      const missing = yield* Effect.flip(app.connector.resume("orders", { tier: 9 }))
-      assert.include(missing.message, "it has 3 tiers")
       yield* app.connector.pause("orders")
       yield* app.connector.resume("orders", { tier: 1 })
       yield* advance("1 minute")
@@ -377,6 +375,26 @@ describe("retry tiers (TST-06: tiered retry)", () => {
       yield* app.connector.resume("orders")
       yield* settle
       assert.strictEqual(calls.length, 3)
+    })
+  )
+
+  scenario("ruling 50 a tier that does not exist is refused with the tiers that do, in whatever state", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      yield* memory.createTopic("orders")
+      const { binding } = recording(() => false)
+      const { connector } = yield* start(binding)
+      for (const command of [connector.pause, connector.resume]) {
+        for (const tier of [99, 0, -1, 1.5]) {
+          const missing = yield* Effect.flip(command("orders", { tier }))
+          assert.strictEqual(missing._tag, "UnknownTier")
+          assert.strictEqual(missing.message, `There is no tier ${tier}: the binding has tiers 1 to 3.`)
+        }
+        for (const options of [null, { tier: "1" }, { tier: null }, "1"])
+          assert.strictEqual((yield* Effect.flip(command("orders", options as never)))._tag, "InvalidArgument")
+      }
+      yield* connector.stop("orders")
+      assert.strictEqual((yield* Effect.flip(connector.pause("orders", { tier: 99 })))._tag, "UnknownTier")
     })
   )
 

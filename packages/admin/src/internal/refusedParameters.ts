@@ -1,7 +1,7 @@
 /**
  * Turns everything that the schemas refuse in a request into one answer with all issues and their paths.
  */
-import { Effect, Layer, type SchemaIssue, type Types } from "effect"
+import { Effect, Layer, type Schema, SchemaAST, type SchemaIssue, type Types } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
@@ -52,11 +52,17 @@ const problemsOf = (issue: SchemaIssue.Issue, path = ""): ReadonlyArray<Problem>
 }
 
 const issueOf = ({ path, isUnknown }: Problem, input: Input, known: ReadonlyArray<string>): ParameterIssue => {
-  if (isUnknown)
-    return { path, found: "an unknown parameter", allowed: known.length === 0 ? "no parameter" : known.join(", ") }
   const found = Object.hasOwn(input, path) ? JSON.stringify(input[path]) : "nothing"
-  return { path, found, allowed: path in allowed ? allowed[path as keyof typeof allowed] : "a value of its schema" }
+  if (isUnknown) {
+    const allowed = known.length === 0 ? "no parameter" : `the parameters ${known.join(", ")}`
+    return { path, found: `an unknown parameter with the value ${found}`, allowed }
+  }
+  const one = path in allowed ? allowed[path as keyof typeof allowed] : "a value of its schema"
+  return { path, found, allowed: Array.isArray(input[path]) ? `${one}, given once` : one }
 }
 
-const parametersOf = (query: { readonly ast: unknown } | undefined): ReadonlyArray<string> =>
-  query !== undefined && "fields" in query ? Object.keys(query.fields as object) : []
+/** The names that the endpoint declares. Effect wraps its schema to decode texts, so the fields of the declaration are gone, and the syntax tree still has the names. */
+const parametersOf = (query: Schema.Top | undefined): ReadonlyArray<string> =>
+  query !== undefined && SchemaAST.isObjects(query.ast)
+    ? query.ast.propertySignatures.map(({ name }) => String(name))
+    : []

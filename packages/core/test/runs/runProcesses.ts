@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
-import { vi } from "vitest"
 import { bytes, headersOf, text } from "../../../../test/scenarios/bus.ts"
 import type { RecordPosition } from "../../src/ConsumerRecord.ts"
 import * as Tiers from "../../src/internal/retry/tiers.ts"
@@ -16,11 +15,12 @@ import { ordersReplay } from "../replay/ordersReplay.ts"
 import { type Around, clientsOf } from "../replay/replayProcesses.ts"
 
 // Another thread makes a digest, which takes real time. Virtual time goes on meanwhile, so that a process could wait for longer than a lease lasts: here a digest is made at once.
-vi.spyOn(globalThis.crypto.subtle, "digest").mockImplementation(async (_, data) => {
-  const bytes = ArrayBuffer.isView(data)
-    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-    : new Uint8Array(data)
-  return Uint8Array.from(createHash("sha256").update(bytes).digest()).buffer
+Object.defineProperty(globalThis.crypto.subtle, "digest", {
+  configurable: true,
+  value: async (_: string, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer> => {
+    const bytes = ArrayBuffer.isView(data) ? data : new Uint8Array(data)
+    return Uint8Array.from(createHash("sha256").update(bytes).digest()).buffer
+  }
 })
 
 export const runsOf = (hostname: string, changes: Partial<Options> = {}, around: Around = () => Effect.void) =>

@@ -25,6 +25,11 @@ const hostile = new Proxy(
   { get: fail, has: fail, ownKeys: fail, getPrototypeOf: fail, getOwnPropertyDescriptor: fail }
 )
 const halfHostile = new Proxy({}, { get: fail })
+const revoked = () => {
+  const { proxy, revoke } = Proxy.revocable([], {})
+  revoke()
+  return proxy
+}
 
 const wrong: ReadonlyArray<readonly [string, unknown]> = [
   ["undefined", undefined],
@@ -41,7 +46,9 @@ const wrong: ReadonlyArray<readonly [string, unknown]> = [
   ["a symbol", Symbol("s")],
   ["a bigint", 1n],
   ["a Proxy that throws", hostile],
-  ["a Proxy whose properties throw", halfHostile]
+  ["a Proxy whose properties throw", halfHostile],
+  ["a list whose entries throw", new Proxy(["x"], { get: fail })],
+  ["a revoked Proxy", revoked()]
 ]
 
 /** A binding with every option that there is. */
@@ -79,6 +86,7 @@ const complete = {
   onExhausted: "dead-letter",
   interceptors: [(handle: unknown) => handle],
   enrich: () => [],
+  transforms: { repair: () => ({ value: "x" }) },
   adopts: ["former"],
   naming: TopicName.standard,
   missingTopics: "create",
@@ -93,7 +101,13 @@ const complete = {
   },
   deadLetter: DeadLetter.withSettings(
     DeadLetter.alertAndStore(() => Effect.void),
-    { topicSuffix: "dead", topicFor: () => undefined, maxReplays: 3, headers: { spring: "plain", brokers: true } }
+    {
+      topicSuffix: "dead",
+      topicFor: () => undefined,
+      maxReplays: 3,
+      headers: { spring: "plain", brokers: true },
+      origins: ["old"]
+    }
   ),
   idempotency: { key: () => "k", scope: "s", lease: "1 minute", retention: "1 day" },
   handler: () => Effect.void
@@ -120,7 +134,7 @@ const written = (path: ReadonlyArray<string>) =>
   path.reduce((text, name) => (/^\d+$/.test(name) ? `${text}[${name}]` : text === "" ? name : `${text}.${name}`), "")
 
 const optional = (path: string) =>
-  !/^(topic|groupId|handler)$|^(key|value|naming|circuitBreaker\.openBackoff)\.|\[\d+\]|^deadLetter\.(_tag|handler|timeoutMillis|settings$)|^retry\.(blocking|tiers|consumer)/.test(
+  !/^(topic|groupId|handler|transforms\.repair)$|^(key|value|naming|circuitBreaker\.openBackoff)\.|\[\d+\]|^deadLetter\.(_tag|handler|timeoutMillis|settings$)|^retry\.(blocking|tiers|consumer)/.test(
     path
   )
 
@@ -134,14 +148,15 @@ const isLegal = (path: string, name: string): boolean => {
   if (path === "onError.Slow.delayMillis") return name === "0.5"
   if (name === "undefined") return optional(path)
   const texts =
-    /^(topic|groupId|cluster|key\.name|value\.name|circuitBreaker\.name|naming\.name|idempotency\.scope|deadLetter\.settings\.topicSuffix|retry\.retryableExceptions\[0\]|adopts\[0\]|retry\.tiers\[\d\]\.topicSuffix)$/
+    /^(topic|groupId|cluster|key\.name|value\.name|circuitBreaker\.name|naming\.name|idempotency\.scope|deadLetter\.settings\.topicSuffix|retry\.retryableExceptions\[0\]|adopts\[0\]|deadLetter\.settings\.origins\[0\]|retry\.tiers\[\d\]\.topicSuffix)$/
   if (texts.test(path)) return name === '"x"' || (name === '""' && /\.name$/.test(path))
   if (
-    /^(classifier|enrich|handler|(key|value)\.(decode|encode)|interceptors\[0\]|deadLetter\.(handler|settings\.topicFor)|idempotency\.key)$/.test(
+    /^(classifier|enrich|handler|transforms\.repair|(key|value)\.(decode|encode)|interceptors\[0\]|deadLetter\.(handler|settings\.topicFor)|idempotency\.key)$/.test(
       path
     )
   )
     return name === "a function"
+  if (path === "transforms") return name === "{}" || name === "a Proxy whose properties throw"
   if (/^naming\.(retry|deadLetter)$/.test(path)) return false
   if (/^onError/.test(path))
     return name === "a function" || (path === "onError" && (name === "{}" || name === "a Proxy whose properties throw"))
@@ -157,7 +172,8 @@ const isLegal = (path: string, name: string): boolean => {
     )
   )
     return name === "{}" || (name === "a Proxy whose properties throw" && path === "retry.skipToTierMapping")
-  if (/^(interceptors|adopts|retry\.retryableExceptions)$/.test(path)) return name === "[]"
+  if (/^(interceptors|adopts|deadLetter\.settings\.origins|retry\.retryableExceptions)$/.test(path))
+    return name === "[]"
   if (/^retry\.blocking\.jitter$|RateThreshold$/.test(path)) return name === "0.5"
   return false
 }
@@ -307,6 +323,26 @@ describe("what functions beside a binding are given", () => {
       assert.isAtLeast(refused, 10)
     })
   }
+
+  it("ruling 38 DeadLetter.withSettings reads what it keeps once, and what throws is told with its path", () => {
+    const throwing = (name: string, rest: object = {}) =>
+      Object.defineProperty({ ...rest }, name, { get: fail, enumerable: true }) as never
+    const { storeOnly } = DeadLetter
+    for (const name of ["topicSuffix", "topicFor", "fingerprint", "origins", "headers", "maxReplays"]) {
+      const change = () => DeadLetter.withSettings(storeOnly, throwing(name))
+      assert.throws(change, new RegExp(`^${name} is Symbol\\(a property that throws\\); allowed: `))
+    }
+    const ofStrategy = () => DeadLetter.withSettings(throwing("settings", { _tag: "StoreOnly" }), {})
+    assert.throws(ofStrategy, /^deadLetter\.settings is .*; allowed: /)
+    const origins = new Proxy(["old"], { get: fail })
+    const ofList = () => DeadLetter.withSettings(storeOnly, { origins })
+    assert.throws(ofList, /^origins is .*; allowed: a list of topic names/)
+    let reads = 0
+    const once = Object.defineProperty({}, "topicSuffix", { get: () => (reads++ === 0 ? "dead" : fail()) })
+    assert.deepStrictEqual(DeadLetter.withSettings(storeOnly, once).settings, { topicSuffix: "dead" })
+    // The guard looks at settings alone.
+    assert.deepStrictEqual(DeadLetter.withSettings(throwing("other", storeOnly), throwing("other")).settings, {})
+  })
 
   it.effect("ruling 38 a breaker, an interceptor and a store in memory of another kind are refused", () =>
     Effect.gen(function* () {

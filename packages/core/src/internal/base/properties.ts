@@ -23,14 +23,24 @@ export const has = (given: object, name: string): boolean => {
   }
 }
 
-/** The names of its own properties; none of a Proxy whose traps throw. */
-export const namesOf = (given: object): ReadonlyArray<string> => {
+/** The names of its own properties; undefined of a Proxy whose traps throw. */
+export const namesOf = (given: object): ReadonlyArray<string> | undefined => {
   try {
     return Object.keys(given)
   } catch {
-    return []
+    return undefined
   }
 }
+
+/** A copy with these properties alone, each read once: a getter may throw, or answer differently the next time. The copy has no undefined property. */
+export const taken = <A extends object>(given: A, names: ReadonlyArray<string>): A =>
+  Object.fromEntries(
+    names.map((name) => [name, read(given, name)] as const).filter(([, value]) => value !== undefined)
+  ) as A
+
+/** `taken` with all of its own properties beside those. */
+export const takenWhole = <A extends object>(given: A, names: ReadonlyArray<string>): A =>
+  taken(given, [...new Set([...names, ...(namesOf(given) ?? [])])])
 
 /** Whether the value may have settings: an object that is no list. */
 export const isObject = (value: unknown): value is object => {

@@ -12,6 +12,7 @@ import * as Backoff from "../retry/backoff.ts"
 import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as GivenOptions from "../settings/givenOptions.ts"
+import * as Ids from "../settings/ids.ts"
 import * as Origins from "../settings/origins.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
@@ -86,6 +87,27 @@ const staticMembers = ({ name, staticMembership }: BindingDefinition<unknown>) =
         )
       ]
     : []
+
+/** More consumers than a process can have. */
+const mostConsumers = 99_999
+
+/** The name of a static member on this host, which is known where the binding is registered. A name of the binding that is too long for every host is told by `problems`. */
+export const memberOnHost = (
+  definition: BindingDefinition<unknown>,
+  hostname: string
+): ReadonlyArray<ConfigurationIssue> => {
+  const { name, staticMembership } = definition
+  const memberId = DerivedNames.groupInstanceId(name, hostname, mostConsumers)
+  return staticMembership && staticMembers(definition).length === 0 && memberId.length > TopicName.maxLength
+    ? [
+        issue(
+          "staticMembership",
+          `true on host '${hostname.slice(0, TopicName.maxLength)}'`,
+          `names of binding and host that together make a group.instance.id of at most ${TopicName.maxLength} characters, where each one but a-z A-Z 0-9 . - counts as five; it would have ${memberId.length}`
+        )
+      ]
+    : []
+}
 
 /**
  * Finds topics that two bindings of a cluster must not share (ruling 1): a retry or dead letter topic of both, or one that the other reads as its source. Two bindings
@@ -193,7 +215,7 @@ const adopted = ({ adopts, groupId }: BindingDefinition<unknown>) =>
   adopts.flatMap((former, index) =>
     former === groupId
       ? [issue(`adopts[${index}]`, former, "a former name of the group, not its own name")]
-      : Kinds.name(`adopts[${index}]`, former)
+      : Ids.ofBinding(`adopts[${index}]`, former)
   )
 
 /**

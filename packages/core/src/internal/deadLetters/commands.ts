@@ -51,7 +51,7 @@ export const make = <R>(
     letter: (position) => OneLetter.letter(listTarget, definition.serdes, position),
     rehearse: (selection, options) =>
       Rehearsal.rehearse({ ...listTarget, definition, hostname, services }, selection, options),
-    list: (page) => Effect.andThen(Arguments.count("list", page.count), Listing.list(listTarget, page)),
+    list: (page) => Listing.list(listTarget, page),
     purge: (beforeMillis, options) =>
       Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis, options))
   }

@@ -5,9 +5,11 @@ import { Effect, Stream } from "effect"
 import type { PartitionOffsets, UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import type { ListedDeadLetter, Page } from "../../Replay.ts"
+import type { InvalidArgument, ListedDeadLetter, Page } from "../../Replay.ts"
 import * as LettersTarget from "../letters/lettersTarget.ts"
 import type * as CopyOwner from "../record/copyOwner.ts"
+import * as HeaderValues from "../record/headerValues.ts"
+import * as Arguments from "../replay/arguments.ts"
 import * as Audits from "../replay/replayAudits.ts"
 import * as Journal from "../replay/replayJournal.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
@@ -16,9 +18,13 @@ import * as TopicScan from "../replay/topicScan.ts"
 /** Lists records of one partition, in order. Empty when the partition does not exist. */
 export const list = (
   target: LettersTarget.LettersTarget,
-  page: Page
-): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError> =>
+  asked: Page
+): Effect.Effect<ReadonlyArray<ListedDeadLetter>, BrokerError | InvalidArgument> =>
   Effect.gen(function* () {
+    const page = yield* Arguments.options("list", "page", asked, ["partition", "from", "count"])
+    yield* Arguments.within("list", "partition", page.partition, [0, HeaderValues.maxInt32])
+    if (page.from !== undefined) yield* Arguments.offset("list", "from", page.from)
+    yield* Arguments.count("list", page.count)
     const admin = yield* target.broker.admin
     const { partitions, scan } = yield* ReplayProgress.load(target, admin)
     const found = partitions.find(({ partition }) => partition === page.partition)

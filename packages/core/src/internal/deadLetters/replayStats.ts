@@ -6,9 +6,17 @@ import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
-import { ForeignDeadLetters, type ListedDeadLetter, NotPurgeable, type PurgeOptions, type Stats } from "../../Replay.ts"
+import {
+  ForeignDeadLetters,
+  type InvalidArgument,
+  type ListedDeadLetter,
+  NotPurgeable,
+  type PurgeOptions,
+  type Stats
+} from "../../Replay.ts"
 import * as LogLine from "../base/logLine.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
+import * as Arguments from "../replay/arguments.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
 import * as TopicScan from "../replay/topicScan.ts"
 
@@ -88,8 +96,10 @@ const countIn = (counts: Map<string, number>, name: string): void => {
 export const purge = Effect.fnUntraced(function* (
   target: ReplayProgress.Target,
   beforeMillis: number,
-  { deleteUnreadable = false }: PurgeOptions = {}
-): Effect.fn.Return<number, BrokerError | NotPurgeable | ForeignDeadLetters> {
+  options: PurgeOptions = {}
+): Effect.fn.Return<number, BrokerError | NotPurgeable | ForeignDeadLetters | InvalidArgument> {
+  const { deleteUnreadable = false } = yield* Arguments.options("purge", "options", options, ["deleteUnreadable"])
+  yield* Arguments.flag("purge", "deleteUnreadable", deleteUnreadable)
   const { broker, deadLetterTopic, maxBufferedBytes } = target
   return yield* Effect.scoped(
     Effect.gen(function* () {

@@ -77,8 +77,9 @@ const answerOf = (own: OwnFingerprint, given: Fingerprinted, frame: string | und
   }
 }
 
-/** Whether a text can be a fingerprint, of this release or of a newer one. */
-export const isFingerprint = (text: string): boolean => /^(?:v\d{1,4}-\w{1,64}|own-.{1,128})$/s.test(text)
+/** Whether a value can be a fingerprint, of this release or of a newer one. */
+export const isFingerprint = (text: unknown): text is string =>
+  typeof text === "string" && /^(?:v\d{1,4}-\w{1,64}|own-.{1,128})$/s.test(text)
 
 /** 64 bits in hexadecimal. Its answer may never change: dead letters of older releases carry it. */
 const hash = (text: string): string => {

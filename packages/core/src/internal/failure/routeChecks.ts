@@ -2,14 +2,14 @@
  * Checks the routes of a table of `onError`: what they say is known when the binding is made. The route that a function gives is known when a record fails.
  */
 import type { ConfigurationIssue } from "../../EventBusError.ts"
-import { isObject, read } from "../base/properties.ts"
+import { isObject, namesOf, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 import { allowedTiers } from "./exceptionLists.ts"
 
 /** The problems of `onError` of a binding with this many retry tiers: of the whole, or of each rule. */
 export const problems = (onError: unknown, tiers: number): ReadonlyArray<ConfigurationIssue> => {
   if (typeof onError === "function") return []
-  const tags = isObject(onError) ? keysOf(onError) : undefined
+  const tags = isObject(onError) ? namesOf(onError) : undefined
   if (tags === undefined) {
     return [issue("onError", onError, "a function from the error to a Route, or an object with a rule for each tag")]
   }
@@ -45,14 +45,6 @@ const ofTier = (path: string, tier: unknown, tiers: number) =>
   Number.isInteger(tier) && (tier as number) >= 1 && (tier as number) <= tiers
     ? []
     : [issue(path, tier, tiers === 0 ? "no route to a retry tier: the binding has none" : allowedTiers(tiers))]
-
-const keysOf = (table: object): ReadonlyArray<string> | undefined => {
-  try {
-    return Object.keys(table)
-  } catch {
-    return undefined
-  }
-}
 
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
   path,

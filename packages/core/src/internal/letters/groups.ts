@@ -14,10 +14,11 @@ import { type LettersTarget, read, wholeOf } from "./lettersTarget.ts"
 
 export const groups = Effect.fnUntraced(function* (
   target: LettersTarget,
-  { selection, states }: Options = {}
+  options: Options = {}
 ): Effect.fn.Return<GroupReport, BrokerError | InvalidArgument> {
+  const { selection: asked, states } = yield* Arguments.options("groups", "options", options, ["selection", "states"])
   yield* Arguments.states("groups", states, groupStates)
-  if (selection !== undefined) yield* Arguments.selection("groups", selection)
+  const selection = asked === undefined ? undefined : yield* Arguments.selection("groups", asked)
   const isSelected = selection === undefined ? () => true : DeadLetterSelection.matches(selection)
   const isAskedFor = (state: GroupState) => states === undefined || states.includes(state)
   const tally = new GroupTally(yield* Clock.currentTimeMillis)

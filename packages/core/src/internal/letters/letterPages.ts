@@ -23,8 +23,9 @@ const mostBytes = 32 * 1024 * 1024
 
 export const page = Effect.fnUntraced(function* (
   target: LettersTarget,
-  query: Query = {}
+  asked: Query = {}
 ): Effect.fn.Return<SummaryPage, BrokerError | InvalidArgument> {
+  const query = yield* Arguments.options("letters", "query", asked, queryNames)
   const before = yield* checked(query)
   const { limit = defaultLimit } = query
   const matches = Summaries.matcher(query)
@@ -68,8 +69,12 @@ const newestOf = (tails: ReadonlyArray<PartitionTail>): PartitionTail | undefine
   return newest
 }
 
+const queryNames = ["fingerprint", "states", "text", "searchesPayload", "before", "limit"] as const
+
 /** Answers the offsets of the cursor. */
-const checked = Effect.fnUntraced(function* ({ fingerprint, states, text, before, limit = defaultLimit }: Query) {
+const checked = Effect.fnUntraced(function* (query: Query) {
+  const { fingerprint, states, text, searchesPayload, before, limit = defaultLimit } = query
+  yield* Arguments.flag("letters", "searchesPayload", searchesPayload)
   yield* Arguments.within("letters", "limit", limit, [1, largestLimit])
   yield* Arguments.states("letters", states, allStates)
   if (fingerprint !== undefined && !Fingerprint.isFingerprint(fingerprint))

@@ -5,7 +5,7 @@ import { Effect, Stream } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DecodedDeadLetter } from "../../DeadLetterList.ts"
-import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
+import type * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import type { InvalidArgument } from "../../Replay.ts"
 import type * as Serde from "../../Serde.ts"
 import * as Decoding from "../record/decoding.ts"
@@ -26,10 +26,9 @@ interface Serdes {
 export const letter = Effect.fnUntraced(function* (
   target: LettersTarget,
   serdes: Serdes,
-  position: DeadLetterSelection.Position
+  asked: DeadLetterSelection.Position
 ): Effect.fn.Return<DecodedDeadLetter | undefined, BrokerError | InvalidArgument> {
-  const [issue] = DeadLetterSelection.issuesOfPosition("position", position)
-  if (issue !== undefined) return yield* Arguments.refuse("letter", issue.path, issue.given, issue.expected)
+  const position = yield* Arguments.position("letter", "position", asked)
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin)

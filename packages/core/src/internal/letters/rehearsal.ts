@@ -38,11 +38,12 @@ const most = Number.MAX_SAFE_INTEGER
 
 export const rehearse = Effect.fnUntraced(function* <R>(
   target: RehearsalTarget<R>,
-  selection: DeadLetterSelection.DeadLetterSelection,
+  asked: DeadLetterSelection.DeadLetterSelection,
   options: Options = {}
 ): Effect.fn.Return<Report, BrokerError | InvalidArgument | DryRunLayerFailed> {
-  yield* Arguments.selection("rehearse", selection)
-  const { limit, timeoutMillis, listed } = { ...defaults, ...options }
+  const selection = yield* Arguments.selection("rehearse", asked)
+  const given = yield* Arguments.options("rehearse", "options", options, ["limit", "timeoutMillis", "listed"])
+  const { limit, timeoutMillis, listed } = { ...defaults, ...given }
   yield* Arguments.within("rehearse", "limit", limit, [1, most])
   yield* Arguments.within("rehearse", "timeoutMillis", timeoutMillis, [1, most])
   yield* Arguments.count("rehearse", listed, "listed")

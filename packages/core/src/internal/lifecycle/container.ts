@@ -57,8 +57,8 @@ export interface Container {
   readonly pause: Command
   readonly resume: Command
   /** Pauses or resumes one retry tier; the rest of the binding continues. */
-  readonly pauseTier: (tier: number) => Command
-  readonly resumeTier: (tier: number) => Command
+  readonly pauseTier: Pausing.TierCommand
+  readonly resumeTier: Pausing.TierCommand
   readonly destroy: Command
   readonly releaseMillis: StartStop.StartStop["releaseMillis"]
   /** Decides about a record that holds its partition. */

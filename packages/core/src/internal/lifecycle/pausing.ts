@@ -7,6 +7,7 @@ import { Effect, Schedule } from "effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import { type ContainerState, InvalidContainerState, RecordNotHeld } from "../../EventBusError.ts"
+import type { InvalidArgument, UnknownTier } from "../../Replay.ts"
 import type { Decision, PauseReason } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { Strategy } from "../deadLetters/strategy.ts"
@@ -15,6 +16,7 @@ import type { EventHub } from "../observe/eventHub.ts"
 import type { HeldRecords } from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
+import * as Arguments from "../replay/arguments.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
@@ -22,6 +24,7 @@ import * as Halts from "./halts.ts"
 import * as PausedTiers from "./pausedTiers.ts"
 
 type Command = Effect.Effect<void, InvalidContainerState>
+export type TierCommand = (tier: number) => Effect.Effect<void, InvalidContainerState | InvalidArgument | UnknownTier>
 
 export interface PausingOptions {
   readonly definition: BindingDefinition<unknown>
@@ -46,8 +49,8 @@ export interface PausingOptions {
 export interface Pausing {
   readonly pause: Command
   readonly resume: Command
-  readonly pauseTier: (tier: number) => Command
-  readonly resumeTier: (tier: number) => Command
+  readonly pauseTier: TierCommand
+  readonly resumeTier: TierCommand
   readonly pausedTiers: () => ReadonlyArray<number>
   /** Why the binding is paused: `operator`, `breaker` or both. */
   readonly pausedBy: () => ReadonlyArray<PauseReason>
@@ -235,17 +238,17 @@ const tierCommands = (
   refuse: Pausing["refuse"]
 ): Pick<Pausing, "pauseTier" | "resumeTier"> => {
   const onTier =
-    (operation: string, change: (tier: TierTopic) => Effect.Effect<void> | undefined) =>
-    (tier: number): Command =>
-      Effect.suspend(() => {
-        const { count, topicOf } = definition.tiers
-        const exists = Number.isInteger(tier) && tier >= 1 && tier <= count
-        const changed = exists && isStarted() ? change(topicOf(tier)) : undefined
-        if (changed !== undefined) return changed
-        const paused = pausedTiers.list().join(", ") || "none"
-        const detail = exists ? `tiers paused by themselves: ${paused}` : `it has ${count} tiers`
-        return refuse(`${operation} tier ${tier} of`, ["RUNNING", "PAUSED"], detail)
-      })
+    (operation: "pause" | "resume", change: (tier: TierTopic) => Effect.Effect<void> | undefined): TierCommand =>
+    (tier) =>
+      Effect.andThen(
+        Arguments.tier(operation, tier, definition.tiers.count),
+        Effect.suspend(() => {
+          const changed = isStarted() ? change(definition.tiers.topicOf(tier)) : undefined
+          if (changed !== undefined) return changed
+          const paused = pausedTiers.list().join(", ") || "none"
+          return refuse(`${operation} tier ${tier} of`, ["RUNNING", "PAUSED"], `tiers paused by themselves: ${paused}`)
+        })
+      )
   const inTier = (tier: TierTopic) => (partition: Partition) => partition.tier === tier
 
   return {

@@ -12,6 +12,7 @@ import {
   ConnectorClosed,
   InvalidContainerState
 } from "../../EventBusError.ts"
+import { Hostname } from "../../Hostname.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import * as Validation from "../checks/validation.ts"
@@ -106,6 +107,7 @@ const admit = Effect.fnUntraced(function* <R>(
   const cluster = yield* Effect.result(Clusters.get(definition.cluster))
   const issues = [
     ...Validation.problems(definition),
+    ...Validation.memberOnHost(definition, yield* Hostname),
     ...(Result.isFailure(cluster) ? [Validation.unknownCluster(cluster.failure)] : [])
   ]
   if (issues.length > 0 || Result.isFailure(cluster)) {

@@ -42,7 +42,7 @@ export const frameOf = (letter: Letter & Grouped): string | undefined =>
 
 const written = (letter: Letter): string | undefined => {
   const text = ownText(letter, Names.lastExceptionFingerprint)
-  return text !== undefined && Fingerprint.isFingerprint(text) ? text : undefined
+  return Fingerprint.isFingerprint(text) ? text : undefined
 }
 
 /** The text that the connector wrote when it dead-lettered the record last. */

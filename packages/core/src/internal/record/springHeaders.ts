@@ -74,12 +74,13 @@ const maxStackBytes = 2048
 export const make = (letter: DeadLetter, groupId: string, form: Form): ReadonlyArray<Header> => {
   const { origin, failure } = letter
   const name = names[form]
+  const timestamp = int64(origin.timestamp)
   const cause = failure.causes[0]
   return [
     text(name.topic, origin.topic),
     { key: name.partition, value: bigEndian(BigInt(origin.partition), 4) },
     { key: name.offset, value: bigEndian(origin.offset, 8) },
-    { key: name.timestamp, value: bigEndian(BigInt(origin.timestamp), 8) },
+    { key: name.timestamp, value: bigEndian(timestamp, 8) },
     // A consumer does not learn whether a timestamp is CreateTime or LogAppendTime; CreateTime is the default of a topic.
     text(name.timestampType, "CreateTime"),
     text(consumerGroup, groupId),
@@ -87,14 +88,14 @@ export const make = (letter: DeadLetter, groupId: string, form: Form): ReadonlyA
     ...(cause === undefined ? [] : [text(name.causeClassName, cause.className)]),
     text(name.message, failure.message),
     text(name.stackTrace, failure.stackTrace, maxStackBytes),
-    ...(form === "plain" ? [] : retryTopicHeaders(letter))
+    ...(form === "plain" ? [] : retryTopicHeaders(letter, timestamp))
   ]
 }
 
-const retryTopicHeaders = (letter: DeadLetter): ReadonlyArray<Header> => [
+const retryTopicHeaders = (letter: DeadLetter, timestamp: bigint): ReadonlyArray<Header> => [
   { key: attempts, value: bigEndian(BigInt(letter.totalAttempts), 4) },
-  { key: firstTimestamp, value: minimal(letter.origin.timestamp) },
-  { key: dueTimestamp, value: minimal(letter.nowMillis) }
+  { key: firstTimestamp, value: minimal(timestamp) },
+  { key: dueTimestamp, value: minimal(BigInt(letter.nowMillis)) }
 ]
 
 /** The origin of a record that Spring dead-lettered; undefined when its headers do not say. */
@@ -137,9 +138,16 @@ const bigEndian = (value: bigint, size: number): Uint8Array => {
 }
 
 /** Two's complement in the fewest bytes, as Java's `BigInteger.toByteArray`. */
-const minimal = (value: number): Uint8Array => {
-  const exact = BigInt(value)
+const minimal = (value: bigint): Uint8Array => {
   let size = 1
-  while (exact >= 1n << BigInt(size * 8 - 1) || exact < -(1n << BigInt(size * 8 - 1))) size++
-  return bigEndian(exact, size)
+  while (value >= 1n << BigInt(size * 8 - 1) || value < -(1n << BigInt(size * 8 - 1))) size++
+  return bigEndian(value, size)
+}
+
+const maxInt64 = 2n ** 63n - 1n
+
+/** A time near the end of 64 bits is rounded up to 2^63 as a number, which Spring would read as a time before all others. */
+const int64 = (millis: number): bigint => {
+  const exact = BigInt(millis)
+  return exact < maxInt64 ? exact : maxInt64
 }

@@ -1,9 +1,13 @@
 /**
- * Checks the counts, times, reasons and selections that operators give to commands, before anything is asked of the cluster.
+ * Checks the counts, times, reasons, options and selections that operators give to commands, before anything is asked of the cluster. A caller may be a program in
+ * JavaScript, so nothing here throws, whatever it is given.
  */
 import { Effect } from "effect"
 import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
-import { InvalidArgument } from "../../Replay.ts"
+import * as Kinds from "../../Kinds.ts"
+import { InvalidArgument, UnknownTier } from "../../Replay.ts"
+import { isObject, read, taken, takenWhole } from "../base/properties.ts"
+import { shown } from "../base/shown.ts"
 
 /** A whole number of 0 or more; `Infinity` means all. */
 export const count = (command: string, given: number, argument = "count"): Effect.Effect<void, InvalidArgument> =>
@@ -43,26 +47,92 @@ export const within = (
     ? Effect.void
     : refuse(command, argument, given, `a whole number from ${least} to ${most}`)
 
+/** True, false or nothing. */
+export const flag = (command: string, argument: string, given: unknown): Effect.Effect<void, InvalidArgument> =>
+  given === undefined || typeof given === "boolean" ? Effect.void : refuse(command, argument, given, "true or false")
+
+/** The offset that something begins at. */
+export const offset = (command: string, argument: string, given: unknown): Effect.Effect<void, InvalidArgument> =>
+  typeof given === "bigint" ? Effect.void : refuse(command, argument, given, "an offset as a bigint, such as 17n")
+
+/** The number of a retry tier that the binding has. */
+export const tier = (
+  command: string,
+  given: number,
+  tiers: number
+): Effect.Effect<void, InvalidArgument | UnknownTier> => {
+  if (typeof given !== "number") return refuse(command, "tier", given, "the number of a retry tier, from 1")
+  return Number.isInteger(given) && given >= 1 && given <= tiers
+    ? Effect.void
+    : Effect.fail(new UnknownTier({ tier: given, tiers }))
+}
+
 /** The states that a command is about; undefined for all. */
 export const states = (
   command: string,
   given: ReadonlyArray<string> | undefined,
   known: ReadonlyArray<string>
-): Effect.Effect<void, InvalidArgument> =>
-  given === undefined ||
-  (Array.isArray(given) && given.length > 0 && given.every((state: unknown) => known.some((each) => each === state)))
+): Effect.Effect<void, InvalidArgument> => {
+  const allowed = `one or more of ${known.join(", ")}`
+  const [issue] = Kinds.listOf(Kinds.oneOf(known), allowed)("states", given ?? [])
+  return given === undefined || (issue === undefined && given.length > 0)
     ? Effect.void
-    : refuse(command, "states", JSON.stringify(given), `one or more of ${known.join(", ")}`)
+    : refuse(command, "states", given, allowed)
+}
 
-/** The dead letters that a command is about. The first issue is told. */
+/** Options, or a query, with each of its settings read once. The values are not checked. */
+export const options = <A extends object>(
+  command: string,
+  argument: string,
+  given: A,
+  names: ReadonlyArray<keyof A & string>
+): Effect.Effect<A, InvalidArgument> =>
+  isObject(given) ? Effect.succeed(taken(given, names)) : refuse(command, argument, given, "an object")
+
+/** The dead letters that a command is about, with each criterion read once. The first issue is told. */
 export const selection = (
   command: string,
   given: DeadLetterSelection.DeadLetterSelection
-): Effect.Effect<void, InvalidArgument> => {
-  const [issue] = DeadLetterSelection.issues(given)
-  return issue === undefined ? Effect.void : refuse(command, issue.path, issue.given, issue.expected)
+): Effect.Effect<DeadLetterSelection.DeadLetterSelection, InvalidArgument> => {
+  const once = isObject(given) ? takenWhole(given, DeadLetterSelection.names) : given
+  const [issue] = DeadLetterSelection.issues(once)
+  return issue === undefined ? Effect.succeed(once) : refuse(command, issue.path, issue.given, issue.expected)
+}
+
+/** Positions of dead letters, each read once. The first issue is told. */
+export const positions = (
+  command: string,
+  argument: string,
+  given: ReadonlyArray<DeadLetterSelection.Position>
+): Effect.Effect<ReadonlyArray<DeadLetterSelection.Position>, InvalidArgument> => {
+  const list = listed(given)
+  if (list === undefined) return refuse(command, argument, given, "a list of positions")
+  return Effect.forEach(list, (each, index) => position(command, `${argument}[${index}]`, each))
+}
+
+/** The position of a dead letter, read once. */
+export const position = (
+  command: string,
+  argument: string,
+  given: DeadLetterSelection.Position
+): Effect.Effect<DeadLetterSelection.Position, InvalidArgument> => {
+  const once = isObject(given) ? { partition: read(given, "partition"), offset: read(given, "offset") } : given
+  const [issue] = DeadLetterSelection.issuesOfPosition(argument, once)
+  return issue === undefined
+    ? Effect.succeed(once as DeadLetterSelection.Position)
+    : refuse(command, issue.path, issue.given, issue.expected)
+}
+
+const listed = <A>(given: ReadonlyArray<A>): ReadonlyArray<A> | undefined => {
+  try {
+    return Array.isArray(given) ? Array.from(given) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Fails with the argument, the given value, and the values that the command takes. */
 export const refuse = (command: string, argument: string, given: unknown, expected: string) =>
-  Effect.fail(new InvalidArgument({ command, argument, given: String(given), expected }))
+  Effect.fail(
+    new InvalidArgument({ command, argument, given: typeof given === "string" ? given : shown(given), expected })
+  )

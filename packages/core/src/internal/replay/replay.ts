@@ -10,7 +10,7 @@
 import { Clock, Effect, Semaphore } from "effect"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
-import { type DeadLetters, type ReplayOptions, type Report, UnknownTier } from "../../Replay.ts"
+import type { DeadLetters, ReplayOptions, Report } from "../../Replay.ts"
 import * as Arguments from "./arguments.ts"
 import * as Attempts from "./replayAttempts.ts"
 import * as Refusals from "./replayRefusals.ts"
@@ -36,6 +36,12 @@ const reportOf = (state: RunState): Report => {
 /** The run takes a record however often it was replayed. */
 const noLimit = { maxReplays: Number.POSITIVE_INFINITY }
 
+const limitOf = Effect.fnUntraced(function* (command: string, given: ReplayOptions = {}) {
+  const { ignoreMaxReplays } = yield* Arguments.options(command, "options", given, ["ignoreMaxReplays"])
+  yield* Arguments.flag(command, "ignoreMaxReplays", ignoreMaxReplays)
+  return ignoreMaxReplays === true ? noLimit : {}
+})
+
 /** Makes the replays of one dead letter topic. They run one at a time within a process. */
 export const make = (options: Options): Replays => {
   const mutex = Semaphore.makeUnsafe(1)
@@ -51,38 +57,37 @@ export const make = (options: Options): Replays => {
     return mutex.withPermits(1)(Effect.map(told, () => reportOf(state)))
   }
 
-  const limitOf = ({ ignoreMaxReplays }: ReplayOptions = {}) => (ignoreMaxReplays === true ? noLimit : {})
+  const runWith = (command: string, selection: Selection, given: ReplayOptions | undefined) =>
+    Effect.flatMap(limitOf(command, given), (limit) => run({ ...selection, ...limit }))
 
   return {
     replay: (count, given) =>
       Effect.andThen(
         Arguments.count("replay", count),
-        run({ count, inOrder: true, select: () => "take", ...limitOf(given) })
+        runWith("replay", { count, inOrder: true, select: () => "take" }, given)
       ),
-    replayWindow: (fromMillis, toMillis, given) =>
-      Arguments.time("replayWindow", "fromMillis", fromMillis).pipe(
+    replayWindow: (fromMillis, toMillis, given) => {
+      const isWithin = (millis: number) => millis >= fromMillis && millis < toMillis
+      const select: Selection["select"] = ({ dltTimestamp }) => (isWithin(dltTimestamp) ? "take" : "leave")
+      return Arguments.time("replayWindow", "fromMillis", fromMillis).pipe(
         Effect.andThen(Arguments.time("replayWindow", "toMillis", toMillis)),
-        Effect.andThen(
-          run({
-            count: Number.POSITIVE_INFINITY,
-            inOrder: false,
-            select: ({ dltTimestamp }) => (dltTimestamp >= fromMillis && dltTimestamp < toMillis ? "take" : "leave"),
-            ...limitOf(given)
-          })
-        )
-      ),
+        Effect.andThen(runWith("replayWindow", { count: Number.POSITIVE_INFINITY, inOrder: false, select }, given))
+      )
+    },
     replayToTier: (tier, count, given) =>
-      Number.isInteger(tier) && tier >= 1 && tier <= options.tiers.count
-        ? Effect.andThen(
-            Arguments.count("replayToTier", count),
-            run({ count, tier, inOrder: true, select: () => "take", ...limitOf(given) })
-          )
-        : Effect.fail(new UnknownTier({ tier, tiers: options.tiers.count })),
-    replayRecords: (records, given) => run({ ...these(records), ...limitOf(given) }),
+      Arguments.tier("replayToTier", tier, options.tiers.count).pipe(
+        Effect.andThen(Arguments.count("replayToTier", count)),
+        Effect.andThen(runWith("replayToTier", { count, tier, inOrder: true, select: () => "take" }, given))
+      ),
+    replayRecords: (records, given) =>
+      Effect.flatMap(Arguments.positions("replayRecords", "records", records), (positions) =>
+        runWith("replayRecords", these(positions), given)
+      ),
     discard: (records, reason) =>
-      Effect.andThen(
-        Arguments.reason("discard", reason),
-        Effect.map(run({ ...these(records), ...noLimit, discardedBecause: reason }), ({ replayed }) => replayed)
+      Arguments.reason("discard", reason).pipe(
+        Effect.andThen(Arguments.positions("discard", "records", records)),
+        Effect.flatMap((positions) => run({ ...these(positions), ...noLimit, discardedBecause: reason })),
+        Effect.map(({ replayed }) => replayed)
       ),
     replayDue: Effect.fnUntraced(function* (cooldownMillis, count) {
       const now = yield* Clock.currentTimeMillis

@@ -5,7 +5,8 @@ import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
-import { isObject, namesOf, read } from "../base/properties.ts"
+import * as Properties from "../base/properties.ts"
+import { isObject, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 import * as Arguments from "../replay/arguments.ts"
 
@@ -18,15 +19,9 @@ export const makesCopies = (action: unknown): boolean => action !== "discard" &&
 const aboutCopies = ["transform", "rate", "canary", "canaryWait", "stopAbove", "ignoreMaxReplays"]
 const known: ReadonlySet<string> = new Set([...aboutCopies, "action", "tier", "select", "reason", "by"])
 
-/** The request with each of its settings read once: a getter may throw, or answer differently the next time. */
+/** The request with each of its settings read once. */
 export const taken = <A extends object>(given: A): A =>
-  isObject(given)
-    ? (Object.fromEntries(
-        [...new Set([...known, ...namesOf(given)])]
-          .map((name) => [name, read(given, name)])
-          .filter(([, value]) => value !== undefined)
-      ) as A)
-    : given
+  isObject(given) ? Properties.takenWhole(given, [...known]) : given
 
 /** A text that says why somebody decides about records: it is kept, so there has to be one. */
 const reason = Kinds.make("a text that says why", (value) => typeof value === "string" && value.trim() !== "")

@@ -12,6 +12,7 @@ import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
 import type { RetryPolicy } from "../../RetryPolicy.ts"
 import type { NamingStrategy } from "../../TopicName.ts"
+import * as Properties from "../base/properties.ts"
 import { isObject, read } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
 import * as BreakerSettings from "../breaker/settings.ts"
@@ -20,6 +21,7 @@ import * as RouteChecks from "../failure/routeChecks.ts"
 import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as PolicyKinds from "../retry/policyKinds.ts"
 import * as DeadLetterKinds from "./deadLetterKinds.ts"
+import * as Ids from "./ids.ts"
 import * as RenamedSettings from "./renamedSettings.ts"
 
 /** The name and the options of a binding, as far as they can be used. */
@@ -37,15 +39,16 @@ const choices = Object.fromEntries(Object.entries(Choices.binding).map(([name, t
 const naming = Kinds.struct({}, { name: Kinds.string, retry: Kinds.func, deadLetter: Kinds.func })
 
 /** Functions by name. The names stand in a header. */
-const transforms: Kinds.Kind = (path, found) =>
-  isObject(found)
-    ? Object.keys(found).flatMap((name) => [
-        ...(name.length > longestTransform || Kinds.nameProblem(name) !== undefined
-          ? [{ path, found: `the name ${shown(name)}`, allowed: `names of 1 to ${longestTransform} characters` }]
-          : []),
-        ...Kinds.func(`${path}.${name}`, read(found, name))
-      ])
-    : [{ path, found: shown(found), allowed: "an object of functions by name" }]
+const transforms: Kinds.Kind = (path, found) => [
+  ...Kinds.recordOf(Kinds.func, "an object of functions by name")(path, found),
+  ...(isObject(found) ? (Properties.namesOf(found) ?? []) : [])
+    .filter((name) => name.length > longestTransform || Kinds.nameProblem(name) !== undefined)
+    .map((name) => ({
+      path,
+      found: `the name ${shown(name)}`,
+      allowed: `names of 1 to ${longestTransform} characters`
+    }))
+]
 
 const longestTransform = 128
 
@@ -80,7 +83,7 @@ const optional = {
 
 const required = {
   topic: Kinds.make("a topic name", (value) => typeof value === "string"),
-  groupId: Kinds.name
+  groupId: Ids.ofBinding
 } as const
 
 /** The options of a binding, checked. Reads each of them once, and never throws. */

@@ -1,7 +1,7 @@
 /**
  * Checks `origins`: the topics beside its main topic that a binding's replays may write to.
  */
-import type { Kind } from "../../Ranges.ts"
+import * as Kinds from "../../Kinds.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import { shown } from "../base/shown.ts"
@@ -14,13 +14,10 @@ interface Problem {
 }
 
 /** Every name that no replay may write to, whatever the bindings are. */
-export const problems: Kind = (path, origins) => {
-  if (!Array.isArray(origins)) return [{ path, found: shown(origins), allowed: "a list of topic names" }]
-  return origins.flatMap((topic: unknown, index) => {
-    const reason = reasonAgainst(topic)
-    return reason === undefined ? [] : [{ path: `${path}[${index}]`, found: shown(topic), allowed: reason }]
-  })
-}
+export const problems: Kinds.Kind = Kinds.listOf((path, topic) => {
+  const reason = reasonAgainst(topic)
+  return reason === undefined ? [] : [{ path, found: shown(topic), allowed: reason }]
+}, "a list of topic names")
 
 const reasonAgainst = (topic: unknown): string | undefined => {
   if (typeof topic !== "string") return "a topic name"
