@@ -17,10 +17,8 @@ import { type Around, clientsOf } from "../replay/replayProcesses.ts"
 // Another thread makes a digest, which takes real time. Virtual time goes on meanwhile, so that a process could wait for longer than a lease lasts: here a digest is made at once.
 Object.defineProperty(globalThis.crypto.subtle, "digest", {
   configurable: true,
-  value: async (_: string, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer> => {
-    const bytes = ArrayBuffer.isView(data) ? data : new Uint8Array(data)
-    return Uint8Array.from(createHash("sha256").update(bytes).digest()).buffer
-  }
+  value: async (_: string, bytes: Uint8Array): Promise<ArrayBuffer> =>
+    Uint8Array.from(createHash("sha256").update(bytes).digest()).buffer
 })
 
 export const runsOf = (hostname: string, changes: Partial<Options> = {}, around: Around = () => Effect.void) =>
