@@ -59,6 +59,8 @@ export interface Container {
   /** Pauses or resumes one retry tier; the rest of the binding continues. */
   readonly pauseTier: (tier: number) => Command
   readonly resumeTier: (tier: number) => Command
+  /** Applies the holds of the fleet. */
+  readonly hold: Pausing.Pausing["hold"]
   readonly destroy: Command
   readonly releaseMillis: StartStop.StartStop["releaseMillis"]
   /** Decides about a record that holds its partition. */
@@ -132,11 +134,11 @@ export const make = Effect.fnUntraced(function* <R>(
     }
   })
 
-  const { pause, resume, pauseTier, resumeTier, decide } = pausing
+  const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, deadLetters, runs, snapshot },
     ...{ deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
-    ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide }
+    ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }
 })
 
