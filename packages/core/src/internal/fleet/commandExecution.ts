@@ -106,8 +106,9 @@ const commandOf = (member: FleetMember, verb: Verb, tier: number | undefined) =>
   return member[verb]
 }
 
-/** Whether nothing is left to do. */
-const isSo = ({ state, pausedBy, pausedTiers }: BindingSnapshot, verb: Verb, tier: number | undefined): boolean => {
+/** Whether nothing is left to do. A tier that a hold pauses is left to the command, whose error says who holds it. */
+const isSo = (snapshot: BindingSnapshot, verb: Verb, tier: number | undefined): boolean => {
+  const { state, pausedBy, pausedTiers, containers } = snapshot
   const isStarted = state === "RUNNING" || state === "PAUSED"
   switch (verb) {
     case "start":
@@ -117,6 +118,8 @@ const isSo = ({ state, pausedBy, pausedTiers }: BindingSnapshot, verb: Verb, tie
     case "pause":
       return tier === undefined ? pausedBy.includes("operator") : pausedTiers.includes(tier)
     case "resume":
-      return tier === undefined && state === "RUNNING"
+      return tier === undefined
+        ? state === "RUNNING"
+        : containers.some((container) => container.tier === tier && container.state === "RUNNING")
   }
 }
