@@ -17,7 +17,7 @@
  * Everything is checked before anything starts. `ConfigurationValidation` lists all mistakes, each with its path, the value, the allowed values, and
  * file, line and column.
  */
-import { Binding, type Broker, EventBusConnector, EventBusError } from "@eventbus/core"
+import { Binding, type Broker, EventBusConnector, EventBusError, Fleet } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import type * as BindingSettings from "./BindingSettings.ts"
 import type * as ClusterSettings from "./ClusterSettings.ts"
@@ -45,6 +45,8 @@ export interface Configuration {
   readonly clusters: ReadonlyArray<ClusterSettings.ClusterSettings>
   /** Bindings in the order of the file. */
   readonly bindings: ReadonlyArray<BindingSettings.BindingSettings>
+  /** The fleet that `layer` joins. Absent when the file has none. */
+  readonly fleet?: Fleet.Settings
 }
 
 /** Environment variables by name. */
@@ -261,7 +263,9 @@ export const bindings = <R>(
 export const withoutHandlers = (configuration: Configuration): ReadonlyArray<Binding.Binding<never>> =>
   configuration.bindings.map(SettingRules.withoutHandler)
 
-/** Checks the bindings as `bindings` does, then registers and starts them. Closing the layer stops them. */
+/**
+ * Checks the bindings as `bindings` does, then registers and starts them, as a process of the fleet where the file has one. Closing the layer stops them.
+ */
 export const layer = <R>(
   configuration: Configuration,
   handlers: Handlers<R>
@@ -273,8 +277,23 @@ export const layer = <R>(
   Layer.unwrap(
     Effect.map(bindings(configuration, handlers), (all) => {
       const [first, ...others] = all.map((binding) => Binding.layer(binding))
-      return first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
+      const connector = first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
+      return configuration.fleet === undefined ? connector : Layer.provide(connector, fleetLayer(configuration.fleet))
     })
+  )
+
+/** A file without clusters may name one that the program does not have. */
+const fleetLayer = (settings: Fleet.Settings) =>
+  Layer.catchTag(Fleet.layer(settings), "UnknownCluster", ({ cluster, known }) =>
+    Layer.effectDiscard(
+      Effect.fail(
+        new EventBusError.ConfigurationValidation({
+          issues: [
+            { path: "eventbus.fleet.cluster", found: JSON.stringify(cluster), allowed: `one of ${known.join(", ")}` }
+          ]
+        })
+      )
+    )
   )
 
 /** `load` and `layer` in one step, for a program whose brokers do not come from the file. */

@@ -1,9 +1,9 @@
 /** Processes and operators of a fleet on an in-memory cluster. */
 import { Binding, type BindingOptions, Fleet } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { skewed } from "../../outbox/skewedClock.ts"
-import { advance, type App, bytes, orders, settle, start, text } from "../bus.ts"
+import { advance, bytes, orders, settle, start, text } from "../bus.ts"
 
 export const control = "__eventbus.control"
 export const fleetTopic = "__eventbus.fleet"
@@ -30,14 +30,10 @@ export const startIn = Effect.fnUntraced(function* (
   { offMillis = 0, ...settings }: Options,
   ...bindings: ReadonlyArray<Binding.Binding<never>>
 ) {
-  const scope = yield* Scope.make()
   const clock = skewed(yield* Clock.Clock, () => offMillis)
-  const started = Effect.gen(function* () {
-    const context = yield* Layer.buildWithScope(Fleet.layer(settings), scope)
-    return yield* Effect.provideContext(start(...bindings), context)
-  })
-  const app: App = yield* Effect.provideService(started, Clock.Clock, clock)
-  return { ...app, close: Effect.andThen(app.close, Scope.close(scope, Exit.void)) }
+  return yield* Effect.flatMap(Layer.build(Fleet.layer(settings)), (context) =>
+    Effect.provideContext(start(...bindings), context)
+  ).pipe(Effect.provideService(Clock.Clock, clock))
 })
 
 /** Lets all processes read what was written, and answer. */

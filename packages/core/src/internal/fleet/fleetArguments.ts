@@ -1,5 +1,6 @@
 /** Checks everything that operators give to the commands of a fleet, before the cluster is asked. */
 import { Effect } from "effect"
+import * as Choices from "../../Choices.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { CommandRequest, CommandTarget, HoldRequest, HoldTarget } from "../../FleetView.ts"
 import { verbs } from "../../FleetView.ts"
@@ -91,6 +92,6 @@ const targetOf = (given: Exclude<CommandTarget, "all">): CommandEntry["target"] 
 /** The settings of `Fleet.layer`. */
 export const settingKinds = (topic: Ranges.Kind): Readonly<Record<string, Ranges.Kind | Ranges.Range>> => ({
   ...{ controlTopic: topic, fleetTopic: topic, cluster: Kinds.name, version: Kinds.string },
-  onControlUnavailable: Kinds.oneOf(["run", "hold"]),
+  onControlUnavailable: Kinds.oneOf(Choices.fleet.onControlUnavailable),
   ...Ranges.fleet
 })
