@@ -27,7 +27,10 @@ const recommended = {
 
 type Kind = keyof FleetTopics
 
-export const newTopic = (topics: FleetTopics, kind: Kind): NewTopic => ({
+/** Stands for the setting of a topic that does not exist. */
+const missing = "topic"
+
+const newTopic = (topics: FleetTopics, kind: Kind): NewTopic => ({
   topic: topics[kind],
   partitions: 1,
   config: new Map(Object.entries({ ...required[kind], ...recommended[kind] }))
@@ -45,7 +48,7 @@ export const problems = Effect.fnUntraced(function* (
     "UnknownTopic",
     () => Effect.succeed(undefined)
   )
-  if (found === undefined) return [{ topic, setting: "topic", found: "missing", allowed: "one that exists" }]
+  if (found === undefined) return [{ topic, setting: missing, found: "missing", allowed: "one that exists" }]
   const [{ partitions }, config] = found
   return [
     ...(partitions === 1 ? [] : [{ topic, setting: "partitions", found: String(partitions), allowed: "1" }]),
@@ -60,6 +63,17 @@ export const problems = Effect.fnUntraced(function* (
 const isSame = (one: string, other: string): boolean =>
   one.split(",").toSorted().join() === other.split(",").toSorted().join()
 
+/** Creates the topic when it is missing, whatever its settings are otherwise. */
+export const createMissing = (
+  admin: Admin,
+  topics: FleetTopics,
+  kind: Kind
+): Effect.Effect<void, BrokerError> =>
+  Effect.asVoid(Effect.catchTag(admin.describeTopic(topics[kind]), "UnknownTopic", () => create(admin, topics, kind)))
+
+const create = (admin: Admin, topics: FleetTopics, kind: Kind) =>
+  Effect.catchTag(admin.createTopics([newTopic(topics, kind)]), "TopicExists", () => Effect.void)
+
 /** Creates the topic when it is missing, and refuses one that does not fit. */
 export const ensure = Effect.fnUntraced(function* (
   admin: Admin,
@@ -67,7 +81,6 @@ export const ensure = Effect.fnUntraced(function* (
   kind: Kind
 ): Effect.fn.Return<void, BrokerError | UnfitTopic> {
   const found = yield* problems(admin, topics, kind)
-  if (found.length === 0) return
-  if (found[0]?.setting !== "topic") return yield* new UnfitTopic({ problems: found })
-  yield* Effect.catchTag(admin.createTopics([newTopic(topics, kind)]), "TopicExists", () => Effect.void)
+  if (found[0]?.setting === missing) return yield* create(admin, topics, kind)
+  if (found.length > 0) return yield* new UnfitTopic({ problems: found })
 })

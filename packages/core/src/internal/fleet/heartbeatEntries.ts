@@ -12,7 +12,7 @@ import * as Format from "./fleetFormat.ts"
 /** A process writes a heartbeat so often. */
 export const everyMillis = 5_000
 
-export const mostBytes = 32 * 1_024
+const mostBytes = 32 * 1_024
 
 /** Room for what is not a binding. */
 const headBytes = 2_048
