@@ -23,7 +23,10 @@ KafkaSuite.own("a fleet on a cluster that grants little", { security: "sasl_ssl"
         const name = Bus.fresh("fleet")
         const topics = { controlTopic: `${name}.control`, fleetTopic: `${name}.fleet` }
         const layer = Layer.build(Fleet.layer(topics))
-        const operator = yield* as("admin", Effect.map(layer, (context) => Context.get(context, Fleet.Fleet)))
+        const operator = yield* as(
+          "admin",
+          Effect.map(layer, (context) => Context.get(context, Fleet.Fleet))
+        )
         yield* operator.createTopics
         yield* as("admin", Bus.createTopic(name))
         yield* as("admin", Bus.publish(Bus.numbered(name, 1, 1)))

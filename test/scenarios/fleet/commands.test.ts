@@ -66,10 +66,7 @@ describe("commands to a fleet", () => {
       assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
       assert.deepStrictEqual(yield* acks(id), ["accepted", "done", "done"])
       const error = yield* Effect.flip(command(fleet, { ...pause, id, verb: "stop" }))
-      assert.strictEqual(
-        error.message,
-        `command: id is ${id}, expected the id of no other command. Nothing was done.`
-      )
+      assert.strictEqual(error.message, `command: id is ${id}, expected the id of no other command. Nothing was done.`)
     })
   )
 
@@ -94,10 +91,11 @@ describe("commands to a fleet", () => {
 
   scenario("OPS-14 a target is one host, one process, or the bindings of one group", () =>
     Effect.gen(function* () {
-      yield* topic
+      const memory = yield* topic
+      yield* memory.createTopic("audit")
       const fleet = yield* operator
       yield* inTime(fleet.createTopics)
-      const one = yield* startIn({}, noting([]), noting([], { groupId: "audit" }, "audit"))
+      const one = yield* startIn({}, noting([]), noting([], { topic: "audit", groupId: "audit" }, "audit"))
       const two = yield* startIn({}, noting([]))
       yield* advance("6 seconds")
       const states = Effect.gen(function* () {
@@ -186,23 +184,25 @@ describe("commands to a fleet", () => {
     })
   )
 
-  scenario("OPS-14 a process that starts after a command does not obey it; an entry of the fleet topic commands nobody", () =>
-    Effect.gen(function* () {
-      yield* topic
-      const fleet = yield* operator
-      yield* inTime(fleet.createTopics)
-      yield* command(fleet, { ...pause, expiresAfter: "1 day" })
-      const handled: Array<string> = []
-      const app = yield* startIn({}, noting(handled))
-      yield* advance("6 seconds")
-      yield* write("__eventbus.fleet", `command/${id}`, entry)
-      yield* write("__eventbus.fleet", "hold/default/billing/orders", { v: 1, minV: 1, by: "eve", reason })
-      yield* advance("6 seconds")
-      yield* append("orders", 0, ["a"])
-      yield* settle
-      assert.deepStrictEqual(handled, ["a"])
-      assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
-    })
+  scenario(
+    "OPS-14 a process that starts after a command does not obey it; an entry of the fleet topic commands nobody",
+    () =>
+      Effect.gen(function* () {
+        yield* topic
+        const fleet = yield* operator
+        yield* inTime(fleet.createTopics)
+        yield* command(fleet, { ...pause, expiresAfter: "1 day" })
+        const handled: Array<string> = []
+        const app = yield* startIn({}, noting(handled))
+        yield* advance("6 seconds")
+        yield* write("__eventbus.fleet", `command/${id}`, entry)
+        yield* write("__eventbus.fleet", "hold/default/billing/orders", { v: 1, minV: 1, by: "eve", reason })
+        yield* advance("6 seconds")
+        yield* append("orders", 0, ["a"])
+        yield* settle
+        assert.deepStrictEqual(handled, ["a"])
+        assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")
+      })
   )
 
   scenario("OPS-14 a control topic with the times of its writers: commands are refused", () =>
@@ -245,7 +245,9 @@ describe("commands to a fleet", () => {
       yield* advance("7 days")
       yield* advance("1 minute")
       yield* command(fleet, { ...pause, verb: "resume" })
-      const last = (yield* memory.log(control, 0)).findLast(({ key }) => new TextDecoder().decode(key!) === `command/${id}`)
+      const last = (yield* memory.log(control, 0)).findLast(
+        ({ key }) => new TextDecoder().decode(key!) === `command/${id}`
+      )
       assert.isNull(last?.value)
     })
   )

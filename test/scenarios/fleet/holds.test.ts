@@ -127,21 +127,23 @@ describe("holds of a fleet", () => {
   )
 
   for (const offMillis of [3_600_000, -3_600_000]) {
-    scenario(`OPS-13 OPS-15 \`until\` follows the cluster's clock where that of the process is ${offMillis} ms ahead`, () =>
-      Effect.gen(function* () {
-        yield* topic
-        yield* append("orders", 0, ["a"])
-        yield* advance("2 hours")
-        const fleet = yield* operator
-        yield* inTime(fleet.createTopics)
-        yield* inTime(fleet.hold({ ...hold, until: 7_200_000 + 600_000 }))
-        const handled: Array<string> = []
-        yield* startIn({ offMillis }, noting(handled))
-        for (let minute = 0; minute < 9; minute++) yield* advance("1 minute")
-        assert.deepStrictEqual(handled, [])
-        yield* advance("70 seconds")
-        assert.deepStrictEqual(handled, ["a"])
-      })
+    scenario(
+      `OPS-13 OPS-15 \`until\` follows the cluster's clock where that of the process is ${offMillis} ms ahead`,
+      () =>
+        Effect.gen(function* () {
+          yield* topic
+          yield* append("orders", 0, ["a"])
+          yield* advance("2 hours")
+          const fleet = yield* operator
+          yield* inTime(fleet.createTopics)
+          yield* inTime(fleet.hold({ ...hold, until: 7_200_000 + 600_000 }))
+          const handled: Array<string> = []
+          yield* startIn({ offMillis }, noting(handled))
+          for (let minute = 0; minute < 9; minute++) yield* advance("1 minute")
+          assert.deepStrictEqual(handled, [])
+          yield* advance("70 seconds")
+          assert.deepStrictEqual(handled, ["a"])
+        })
     )
   }
 
@@ -331,7 +333,8 @@ describe("holds of a fleet", () => {
   scenario("OPS-13 arguments of another kind are refused by path and value", () =>
     Effect.gen(function* () {
       const fleet = yield* operator
-      const refused = (request: object) => Effect.map(Effect.flip(fleet.hold(request as never)), ({ message }) => message)
+      const refused = (request: object) =>
+        Effect.map(Effect.flip(fleet.hold(request as never)), ({ message }) => message)
       assert.include(yield* refused({ ...hold, reason: " " }), "hold: reason is ' '")
       assert.include(yield* refused({ groupId: "billing", reason }), "hold: binding is undefined")
       assert.include(yield* refused({ ...hold, tier: 0 }), "hold: tier is 0, expected the number of a tier, from 1")

@@ -1,7 +1,7 @@
 /** The view of a fleet: processes, versions, liveness and clock skew. */
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
 import { MemoryBroker } from "@eventbus/testkit"
+import { Effect } from "effect"
 import { advance, append, inTime, scenario } from "../bus.ts"
 import { fleetTopic, noting, operator, startIn, write } from "./fleet.ts"
 
@@ -11,7 +11,16 @@ const topic = Effect.gen(function* () {
   return memory
 })
 
-const beat = { host: "b", pid: 7, version: "2", configHash: "00", sentAt: 0, control: "known", bindings: [], omitted: 0 }
+const beat = {
+  host: "b",
+  pid: 7,
+  version: "2",
+  configHash: "00",
+  sentAt: 0,
+  control: "known",
+  bindings: [],
+  omitted: 0
+}
 
 describe("the view of a fleet", () => {
   scenario("OPS-15 processes with version, bindings, lag and the hash of their settings", () =>
@@ -32,7 +41,13 @@ describe("the view of a fleet", () => {
       assert.deepStrictEqual(processes.map(({ version }) => version).sort(), ["1.4.2", "1.4.2", "1.5.0"])
       assert.strictEqual(new Set(processes.map(({ configHash }) => configHash)).size, 2)
       for (const process of processes) {
-        assert.deepInclude(process, { status: "live", isSkewed: false, isReadable: true, protocol: 1, control: "known" })
+        assert.deepInclude(process, {
+          status: "live",
+          isSkewed: false,
+          isReadable: true,
+          protocol: 1,
+          control: "known"
+        })
         assert.deepInclude(process.bindings[0], { name: "orders", cluster: "default", groupId: "billing" })
       }
       const paused = processes.find(({ version }) => version === "1.5.0")?.bindings[0]
@@ -40,24 +55,26 @@ describe("the view of a fleet", () => {
     })
   )
 
-  scenario("OPS-15 a process that ends is gone at once; a silent one is stale after 15 seconds, gone after an hour", () =>
-    Effect.gen(function* () {
-      yield* topic
-      const fleet = yield* operator
-      yield* inTime(fleet.createTopics)
-      yield* startIn({}, noting([]))
-      const ending = yield* startIn({}, noting([]))
-      yield* write(fleetTopic, "process/silent", { v: 1, minV: 1, ...beat })
-      const status = Effect.map(inTime(fleet.view), ({ processes }) => processes.map((each) => each.status).sort())
-      yield* advance("5 seconds")
-      assert.deepStrictEqual(yield* status, ["live", "live", "live"])
-      yield* inTime(ending.close)
-      assert.deepStrictEqual(yield* status, ["live", "live"])
-      yield* advance("16 seconds")
-      assert.deepStrictEqual(yield* status, ["live", "stale"])
-      yield* advance("1 hour")
-      assert.deepStrictEqual(yield* status, ["live"])
-    })
+  scenario(
+    "OPS-15 a process that ends is gone at once; a silent one is stale after 15 seconds, gone after an hour",
+    () =>
+      Effect.gen(function* () {
+        yield* topic
+        const fleet = yield* operator
+        yield* inTime(fleet.createTopics)
+        yield* startIn({}, noting([]))
+        const ending = yield* startIn({}, noting([]))
+        yield* write(fleetTopic, "process/silent", { v: 1, minV: 1, ...beat })
+        const status = Effect.map(inTime(fleet.view), ({ processes }) => processes.map((each) => each.status).sort())
+        yield* advance("5 seconds")
+        assert.deepStrictEqual(yield* status, ["live", "live", "live"])
+        yield* inTime(ending.close)
+        assert.deepStrictEqual(yield* status, ["live", "live"])
+        yield* advance("16 seconds")
+        assert.deepStrictEqual(yield* status, ["live", "stale"])
+        yield* advance("1 hour")
+        assert.deepStrictEqual(yield* status, ["live"])
+      })
   )
 
   scenario("OPS-15 clocks that are an hour off are flagged, and decide nothing", () =>
@@ -71,7 +88,9 @@ describe("the view of a fleet", () => {
       yield* advance("6 seconds")
       const { processes } = yield* inTime(fleet.view)
       assert.deepStrictEqual(
-        new Map(processes.map(({ version, status, isSkewed, skewMillis }) => [version, [status, isSkewed, skewMillis]])),
+        new Map(
+          processes.map(({ version, status, isSkewed, skewMillis }) => [version, [status, isSkewed, skewMillis]])
+        ),
         new Map([
           ["ahead", ["live", true, 3_600_000]],
           ["behind", ["live", true, -3_600_000]],

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clusters, EventBusConnector } from "@eventbus/core"
 import { Configuration, Handlers } from "@eventbus/config"
+import { Clusters, EventBusConnector } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"

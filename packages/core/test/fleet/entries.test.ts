@@ -50,7 +50,8 @@ describe("entries of a fleet", () => {
 
   it("OPS-14 the newest answer of a process counts; one in a newer format is none", () => {
     const acks = new Map<string, Map<string, Acks.AckEntry>>()
-    const bytesOf = (state: Acks.AckEntry["state"]) => Acks.record("t", "c", "p", { state, host: "h", bindings: 1 }).value!
+    const bytesOf = (state: Acks.AckEntry["state"]) =>
+      Acks.record("t", "c", "p", { state, host: "h", bindings: 1 }).value!
     Acks.apply(acks, "ack/c/p", bytesOf("accepted"))
     Acks.apply(acks, "ack/c/p", bytesOf("done"))
     Acks.apply(acks, "ack/c/p", Format.bytesOf('{"v":2,"minV":2,"state":"undone"}'))

@@ -12,7 +12,11 @@ const partition = (number: number, change: Partial<PartitionSnapshot> = {}) =>
   }) as unknown as PartitionSnapshot
 
 const binding = (name: string, partitions: ReadonlyArray<PartitionSnapshot>, held: BindingSnapshot["held"] = []) =>
-  ({ ...{ name, cluster: "default", groupId: "billing", state: "RUNNING", pausedBy: [] }, partitions, held }) as unknown as BindingSnapshot
+  ({
+    ...{ name, cluster: "default", groupId: "billing", state: "RUNNING", pausedBy: [] },
+    partitions,
+    held
+  }) as unknown as BindingSnapshot
 
 const decoded = (bytes: Uint8Array) => {
   const found = Heartbeats.decode(bytes)
@@ -24,7 +28,10 @@ const six = Array.from({ length: 6 }, (_, number) => partition(number))
 
 describe("heartbeats", () => {
   it("OPS-15 200 bindings of 6 partitions fit into 32 KiB, as totals", () => {
-    const bytes = Heartbeats.encode(head, Array.from({ length: 200 }, (_, index) => binding(`orders-${index}`, six)))
+    const bytes = Heartbeats.encode(
+      head,
+      Array.from({ length: 200 }, (_, index) => binding(`orders-${index}`, six))
+    )
     assert.isAtMost(bytes.length, 32 * 1_024)
     const { bindings, omitted } = decoded(bytes)
     assert.deepStrictEqual([bindings.length, omitted], [200, 0])

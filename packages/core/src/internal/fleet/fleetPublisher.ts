@@ -28,9 +28,9 @@ export const make = (broker: Broker["Service"], topics: Topics.FleetTopics, scop
   const topic = topics.fleet
   let clients: Clients | undefined
 
-  const ensure = Effect.scoped(Effect.flatMap(broker.admin, (admin) => Topics.createMissing(admin, topics, "fleet"))).pipe(
-    Effect.catch((error) => LogLine.warning(`The fleet topic '${topic}' cannot be created: ${error.message}`))
-  )
+  const ensure = Effect.scoped(
+    Effect.flatMap(broker.admin, (admin) => Topics.createMissing(admin, topics, "fleet"))
+  ).pipe(Effect.catch((error) => LogLine.warning(`The fleet topic '${topic}' cannot be created: ${error.message}`)))
   const connect = SingleFlight.make(
     Effect.gen(function* () {
       yield* ensure

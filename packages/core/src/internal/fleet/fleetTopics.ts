@@ -64,11 +64,7 @@ const isSame = (one: string, other: string): boolean =>
   one.split(",").toSorted().join() === other.split(",").toSorted().join()
 
 /** Creates the topic when it is missing, whatever its settings are otherwise. */
-export const createMissing = (
-  admin: Admin,
-  topics: FleetTopics,
-  kind: Kind
-): Effect.Effect<void, BrokerError> =>
+export const createMissing = (admin: Admin, topics: FleetTopics, kind: Kind): Effect.Effect<void, BrokerError> =>
   Effect.asVoid(Effect.catchTag(admin.describeTopic(topics[kind]), "UnknownTopic", () => create(admin, topics, kind)))
 
 const create = (admin: Admin, topics: FleetTopics, kind: Kind) =>
