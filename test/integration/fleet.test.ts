@@ -50,7 +50,7 @@ KafkaSuite.shared("a fleet", (bootstrap) => {
         const [victim] = programs.splice(0, 1)
         yield* victim!.end("SIGKILL")
         programs.push(yield* launch)
-        const paused = yield* fleet.command({ verb: "pause", binding: name, reason: "test", wait: "4 seconds" })
+        const paused = yield* fleet.command({ verb: "pause", binding: name, reason: "test", wait: "2 seconds" })
         assert.deepStrictEqual(
           paused.missing.map(({ pid, accepted }) => [pid, accepted]),
           [[victim!.pid, false]]
@@ -59,6 +59,10 @@ KafkaSuite.shared("a fleet", (bootstrap) => {
         yield* Bus.until("the partitions of the killed process have moved", areHeld(programs), output)
         assert.deepStrictEqual(journal.started(), [])
 
+        const isStale = Effect.map(fleet.view, ({ processes }) =>
+          processes.some(({ pid, status }) => pid === victim?.pid && status === "stale")
+        )
+        yield* Bus.until("the killed process is stale", isStale, output)
         assert.isTrue(yield* fleet.release(target))
         const resumed = yield* fleet.command({ verb: "resume", binding: name, reason: "the bank is back" })
         assert.deepStrictEqual(

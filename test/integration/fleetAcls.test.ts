@@ -15,7 +15,7 @@ KafkaSuite.own("a fleet on a cluster that grants little", { security: "sasl_ssl"
       return Bus.on({ brokers: bootstrap, ...(ca === undefined ? {} : { ssl: { ca } }), sasl }, effect)
     })
 
-  it.live(
+  it.effect(
     "OPS-13 OPS-14 a process with its ACLs is held, obeys and is seen, and Kafka refuses a hold or a command that it forges",
     () =>
       Effect.gen(function* () {
@@ -58,7 +58,7 @@ KafkaSuite.own("a fleet on a cluster that grants little", { security: "sasl_ssl"
         )
         const forger = Context.get(context, Fleet.Fleet)
         assert.strictEqual((yield* forger.view).processes.length, 1)
-        const denied = { _tag: "AuthorizationFailed", resource: "topic", name: topics.controlTopic }
+        const denied = { _tag: "AuthorizationFailed", resource: "topic", name: topics.controlTopic } as const
         assert.deepInclude(yield* Effect.flip(forger.hold({ ...target, reason: "forged" })), denied)
         assert.deepInclude(yield* Effect.flip(forger.release(target)), denied)
         assert.deepInclude(yield* Effect.flip(forger.command({ verb: "resume", reason: "forged" })), denied)
