@@ -36,6 +36,7 @@ KafkaSuite.own("a fleet on a cluster that grants little", { security: "sasl_ssl"
           cluster,
           { resource: "GROUP", name, operation: "READ" },
           { resource: "TOPIC", name, operation: "READ" },
+          { resource: "TOPIC", name: `${name}.DLT`, operation: "WRITE" },
           { resource: "TOPIC", name: topics.controlTopic, operation: "READ" },
           { resource: "TOPIC", name: topics.fleetTopic, operation: "READ" },
           { resource: "TOPIC", name: topics.fleetTopic, operation: "WRITE" }

@@ -44,7 +44,7 @@ describe("a fleet in a file", () => {
           ({ issues }) => issues.map(({ path, found, allowed }) => `${path} ${found} ${allowed}`)
         )
       assert.deepStrictEqual(yield* issuesOf("{ cluster: west }"), [
-        'eventbus.fleet.cluster "west" one of the clusters east'
+        'eventbus.fleet.cluster "west" one of the clusters east; did you mean east?'
       ])
       assert.deepStrictEqual(yield* issuesOf("{ cluster: east, on-control-unavailable: wait }"), [
         'eventbus.fleet.onControlUnavailable "wait" run or hold'
