@@ -51,7 +51,7 @@ export interface Settings {
   /** The topic of heartbeats and answers. Default `__eventbus.fleet`. */
   readonly fleetTopic?: string
   /**
-   * What a process does whose control topic cannot be read within `controlTimeout` when it starts. `run`: its bindings run. `hold`: they are held until it can be read. Once
+   * Decides about a process whose control topic cannot be read within `controlTimeout` when it starts. `run`: its bindings run. `hold`: they are held until it can be read. Once
    * a process knows the holds, they stay, whatever becomes of the topic. Default `run`.
    */
   readonly onControlUnavailable?: "run" | "hold"

@@ -1,5 +1,5 @@
 /**
- * What operators ask of a fleet, and what they see of it: holds, commands and their answers, processes. `Fleet` has the operations.
+ * The requests of operators to a fleet, and their view of it: holds, commands and their answers, processes. `Fleet` has the operations.
  */
 import { type Duration, Schema } from "effect"
 import type { ContainerState } from "./EventBusError.ts"
@@ -54,7 +54,7 @@ export interface BindingHolds {
   readonly tiers: ReadonlyMap<number, Hold>
 }
 
-/** What a command does: as the commands of `EventBusConnector`, in each process that it is for. */
+/** The verbs of commands. They do the same as the commands of `EventBusConnector`, in each process that it is for. */
 export const verbs = ["pause", "resume", "stop", "start"] as const
 /** One of `verbs`. */
 export type Verb = (typeof verbs)[number]
@@ -68,7 +68,7 @@ export type CommandTarget =
 
 /** A command to give. */
 export interface CommandRequest {
-  /** What to do. */
+  /** The verb. */
   readonly verb: Verb
   /** The name of the binding, or `{cluster}:{binding}`. Default: every binding that `target` leaves. */
   readonly binding?: string
@@ -224,7 +224,7 @@ export const TopicProblem = Schema.Struct({
   topic: Schema.String,
   /** The setting of the topic, such as `cleanup.policy`; `topic` when it is missing. */
   setting: Schema.String,
-  /** What was found. */
+  /** The value that was found. */
   found: Schema.String,
   /** The values that fit. */
   allowed: Schema.String

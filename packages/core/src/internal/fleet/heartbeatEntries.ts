@@ -81,7 +81,7 @@ export const encode = (
   return Format.encode({ ...head, bindings, omitted: all.length - bindings.length })
 }
 
-/** What is told of each binding, those with standing partitions first. */
+/** The bindings as a heartbeat tells of them, those with standing partitions first. */
 const toldOf = (snapshots: ReadonlyArray<BindingSnapshot>): ReadonlyArray<FleetBinding> => {
   const standing = snapshots
     .flatMap((snapshot) => standingOf(snapshot).map((partition) => ({ snapshot, partition })))

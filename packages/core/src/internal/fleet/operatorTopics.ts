@@ -56,7 +56,12 @@ export const make = Effect.fnUntraced(function* (
   })
   /** One operation at a time opens and reads. */
   const alone = Semaphore.makeUnsafe(1).withPermits(1)
-  const poll = alone(Effect.andThen(Effect.flatMap(log, ({ readOn }) => readOn()), Effect.sleep(pollMillis)))
+  const poll = alone(
+    Effect.andThen(
+      Effect.flatMap(log, ({ readOn }) => readOn()),
+      Effect.sleep(pollMillis)
+    )
+  )
 
   return {
     nowMillis: clock.nowMillis,

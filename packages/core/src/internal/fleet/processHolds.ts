@@ -1,12 +1,12 @@
 /**
- * What a process knows of the holds on its bindings. Until it has read the control topic, or has waited long enough for it, every binding is held: no record is fetched before.
+ * The holds on the bindings of a process, as far as it knows them. Until it has read the control topic, or has waited long enough for it, every binding is held: no record is fetched before.
  */
 import type { BindingHolds, Hold } from "../../FleetView.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { ClusterClock } from "./clusterClock.ts"
 import type { ReadHold } from "./holdEntries.ts"
 
-/** What a process does that cannot read the control topic when it starts: its bindings run, or are held until it can. */
+/** Whether the bindings of a process that cannot read the control topic when it starts run, or are held until it can. */
 export type OnControlUnavailable = "run" | "hold"
 
 /** `reading`: not yet. `unavailable`: the process has waited long enough. Once the holds are known they stay so, whatever becomes of the topic. */
