@@ -17,12 +17,13 @@
  * Everything is checked before anything starts. `ConfigurationValidation` lists all mistakes, each with its path, the value, the allowed values, and
  * file, line and column.
  */
-import { Binding, type Broker, EventBusConnector, EventBusError, Fleet } from "@eventbus/core"
+import { Binding, type Broker, EventBusConnector, EventBusError, type Fleet } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import type * as BindingSettings from "./BindingSettings.ts"
 import type * as ClusterSettings from "./ClusterSettings.ts"
 import type { Handlers } from "./Handlers.ts"
 import * as Assemble from "./internal/assemble/assemble.ts"
+import * as FleetLayer from "./internal/assemble/fleetLayer.ts"
 import * as HandlerChecks from "./internal/assemble/handlerChecks.ts"
 import * as NamedBinding from "./internal/assemble/namedBinding.ts"
 import * as SettingRules from "./internal/assemble/settingRules.ts"
@@ -278,22 +279,10 @@ export const layer = <R>(
     Effect.map(bindings(configuration, handlers), (all) => {
       const [first, ...others] = all.map((binding) => Binding.layer(binding))
       const connector = first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
-      return configuration.fleet === undefined ? connector : Layer.provide(connector, fleetLayer(configuration.fleet))
+      return configuration.fleet === undefined
+        ? connector
+        : Layer.provide(connector, FleetLayer.make(configuration.fleet))
     })
-  )
-
-/** A file without clusters may name one that the program does not have. */
-const fleetLayer = (settings: Fleet.Settings) =>
-  Layer.catchTag(Fleet.layer(settings), "UnknownCluster", ({ cluster, known }) =>
-    Layer.effectDiscard(
-      Effect.fail(
-        new EventBusError.ConfigurationValidation({
-          issues: [
-            { path: "eventbus.fleet.cluster", found: JSON.stringify(cluster), allowed: `one of ${known.join(", ")}` }
-          ]
-        })
-      )
-    )
   )
 
 /** `load` and `layer` in one step, for a program whose brokers do not come from the file. */

@@ -10,6 +10,7 @@ import { Schema } from "effect"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
 import * as Durations from "./internal/schema/durations.ts"
+import { Fleet } from "./internal/schema/fleetSchema.ts"
 import {
   decimal,
   duration,
@@ -25,6 +26,7 @@ import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
 import * as Times from "./internal/schema/times.ts"
 
 export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
+export { Fleet } from "./internal/schema/fleetSchema.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
 export const parseDuration: (text: string) => number = Durations.parse
@@ -276,29 +278,6 @@ export const BindingDefaults = section("Settings of all bindings; each binding's
   groupId: optional(required.groupId),
   ...common
 })
-
-/** The fleet that the process joins. */
-export const Fleet = section(
-  "Holds and commands for all processes at once. Without this section the process joins no fleet.",
-  {
-    cluster: text("The alias of the cluster that has both topics.").pipe(withDefault(Defaults.binding.cluster)),
-    controlTopic: topicName("The topic of holds and commands, which operators write.").pipe(
-      withDefault(Defaults.fleet.controlTopic)
-    ),
-    fleetTopic: topicName("The topic of heartbeats and answers, which processes write.").pipe(
-      withDefault(Defaults.fleet.fleetTopic)
-    ),
-    onControlUnavailable: oneOf(
-      "What the bindings of a process do that cannot read the control topic when it starts.",
-      Choices.fleet.onControlUnavailable
-    ).pipe(withDefault(Defaults.fleet.onControlUnavailable)),
-    controlTimeoutMs: duration(
-      "How long a process waits for the control topic when it starts. Until then it fetches no record.",
-      Ranges.fleet.controlTimeout
-    ).pipe(withDefault(Defaults.fleet.controlTimeoutMillis)),
-    version: optional(text("The version of the application, for operators."))
-  }
-)
 
 /** A whole file. */
 export const Root = section("Configuration of the Event Bus Connector.", {

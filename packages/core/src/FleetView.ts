@@ -62,9 +62,18 @@ export type Verb = (typeof verbs)[number]
 /** The processes that a command is for: all, those of one host, or one by its id. `group`: all processes, and in them the bindings of the group only. */
 export type CommandTarget =
   | "all"
-  | { readonly group: string }
-  | { readonly host: string }
-  | { readonly process: string }
+  | {
+      /** The consumer group. */
+      readonly group: string
+    }
+  | {
+      /** The name of the host. */
+      readonly host: string
+    }
+  | {
+      /** The id of the process. */
+      readonly process: string
+    }
 
 /** A command to give. */
 export interface CommandRequest {
