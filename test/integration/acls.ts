@@ -14,7 +14,7 @@ interface Client {
 interface ClientModule {
   readonly Kafka: new (options: object) => Client
   readonly AclResourceTypes: Readonly<Record<"TOPIC" | "GROUP" | "TRANSACTIONAL_ID", number>>
-  readonly AclOperationTypes: Readonly<Record<"READ" | "WRITE" | "DESCRIBE" | "CREATE", number>>
+  readonly AclOperationTypes: Readonly<Record<Acl["operation"], number>>
   readonly AclPermissionTypes: { readonly ALLOW: number }
   readonly ResourcePatternTypes: { readonly LITERAL: number }
 }
@@ -25,7 +25,7 @@ const client: ClientModule = createRequire(new URL("../../packages/kafkajs/packa
 export interface Acl {
   readonly resource: "TOPIC" | "GROUP" | "TRANSACTIONAL_ID"
   readonly name: string
-  readonly operation: "READ" | "WRITE" | "DESCRIBE" | "CREATE"
+  readonly operation: "READ" | "WRITE" | "DESCRIBE" | "CREATE" | "DESCRIBE_CONFIGS"
 }
 
 /** Lets the user `app` do this. */

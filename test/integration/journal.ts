@@ -37,7 +37,9 @@ const Task = Schema.Struct({
       nth: Schema.Int
     })
   ),
-  settings: Settings
+  settings: Settings,
+  /** The topics of the fleet that the process belongs to. */
+  fleet: Schema.optionalKey(Schema.Struct({ controlTopic: Schema.String, fleetTopic: Schema.String }))
 })
 export type Task = typeof Task.Type
 

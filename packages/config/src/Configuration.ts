@@ -17,12 +17,13 @@
  * Everything is checked before anything starts. `ConfigurationValidation` lists all mistakes, each with its path, the value, the allowed values, and
  * file, line and column.
  */
-import { Binding, type Broker, EventBusConnector, EventBusError } from "@eventbus/core"
+import { Binding, type Broker, EventBusConnector, EventBusError, type Fleet } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import type * as BindingSettings from "./BindingSettings.ts"
 import type * as ClusterSettings from "./ClusterSettings.ts"
 import type { Handlers } from "./Handlers.ts"
 import * as Assemble from "./internal/assemble/assemble.ts"
+import * as FleetLayer from "./internal/assemble/fleetLayer.ts"
 import * as HandlerChecks from "./internal/assemble/handlerChecks.ts"
 import * as NamedBinding from "./internal/assemble/namedBinding.ts"
 import * as SettingRules from "./internal/assemble/settingRules.ts"
@@ -45,6 +46,8 @@ export interface Configuration {
   readonly clusters: ReadonlyArray<ClusterSettings.ClusterSettings>
   /** Bindings in the order of the file. */
   readonly bindings: ReadonlyArray<BindingSettings.BindingSettings>
+  /** The fleet that `layer` joins. Absent when the file has none. */
+  readonly fleet?: Fleet.Settings
 }
 
 /** Environment variables by name. */
@@ -261,7 +264,9 @@ export const bindings = <R>(
 export const withoutHandlers = (configuration: Configuration): ReadonlyArray<Binding.Binding<never>> =>
   configuration.bindings.map(SettingRules.withoutHandler)
 
-/** Checks the bindings as `bindings` does, then registers and starts them. Closing the layer stops them. */
+/**
+ * Checks the bindings as `bindings` does, then registers and starts them, as a process of the fleet where the file has one. Closing the layer stops them.
+ */
 export const layer = <R>(
   configuration: Configuration,
   handlers: Handlers<R>
@@ -273,7 +278,10 @@ export const layer = <R>(
   Layer.unwrap(
     Effect.map(bindings(configuration, handlers), (all) => {
       const [first, ...others] = all.map((binding) => Binding.layer(binding))
-      return first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
+      const connector = first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
+      return configuration.fleet === undefined
+        ? connector
+        : Layer.provide(connector, FleetLayer.make(configuration.fleet))
     })
   )
 

@@ -10,6 +10,7 @@ import { Schema } from "effect"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
 import * as Durations from "./internal/schema/durations.ts"
+import { Fleet } from "./internal/schema/fleetSchema.ts"
 import {
   decimal,
   duration,
@@ -25,6 +26,7 @@ import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
 import * as Times from "./internal/schema/times.ts"
 
 export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
+export { Fleet } from "./internal/schema/fleetSchema.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
 export const parseDuration: (text: string) => number = Durations.parse
@@ -290,6 +292,7 @@ export const Root = section("Configuration of the Event Bus Connector.", {
         description: "Clusters by alias. `default` is the one of bindings that name none."
       })
     ),
+    fleet: optional(Fleet),
     defaults: optional(BindingDefaults),
     bindings: Schema.Record(Schema.String, Binding).annotate({ description: "Bindings by name." })
   })

@@ -32,6 +32,9 @@ export const circuitBreaker = { slidingWindowType: ["count", "time"] } as const
 /** Settings of dead letters, which `DeadLetter.HeaderSets` explains. */
 export const deadLetter = { spring: ["retry-topic", "plain"] } as const
 
+/** Settings of a fleet, which `Fleet.Settings` explains. */
+export const fleet = { onControlUnavailable: ["run", "hold"] } as const
+
 /** Mechanisms of SASL, which the cluster's settings explain. */
 export const saslMechanism = ["plain", "scram-sha-256", "scram-sha-512", "oauthbearer"] as const
 

@@ -78,3 +78,13 @@ export const run = { rate: 50, canary: 20, canaryWaitMillis: 60_000, stopAbove: 
 
 /** Settings of idempotency, which `IdempotencyStore.Options` explains. */
 export const idempotency = { leaseMillis: 60_000, retentionMillis: 86_400_000 } as const
+
+/** Settings of a fleet, which `Fleet.Settings` explains, and of its commands. */
+export const fleet = {
+  controlTopic: "__eventbus.control",
+  fleetTopic: "__eventbus.fleet",
+  onControlUnavailable: "run",
+  controlTimeoutMillis: 10_000,
+  expiresAfterMillis: 60_000,
+  waitMillis: 10_000
+} as const

@@ -20,6 +20,7 @@ import { keepRunning } from "./internal/base/keepRunning.ts"
 import * as LogLine from "./internal/base/logLine.ts"
 import * as Failures from "./internal/failure/failure.ts"
 import { failureText } from "./internal/failure/failureText.ts"
+import { Membership } from "./internal/fleet/membership.ts"
 import type * as Container from "./internal/lifecycle/container.ts"
 import * as EventLog from "./internal/lifecycle/eventLog.ts"
 import * as HealthReport from "./internal/lifecycle/health.ts"
@@ -94,7 +95,7 @@ export class EventBusConnector extends Context.Service<
     readonly stop: Command
     /** Holds the binding for reason `operator`: it stays in the group, fetches and handles nothing. With `tier`, only that retry tier. */
     readonly pause: TierCommand
-    /** Lifts reason `operator`, and no other. A halted partition tries its record again. A tier that was paused by itself is resumed by itself. */
+    /** Lifts reason `operator`, and no other: a hold of the fleet stays, and the error of a binding that only the fleet holds says who can release it. A halted partition tries its record again. A tier that was paused by itself is resumed by itself. */
     readonly resume: TierCommand
     /**
      * Drops a record that holds its partition (`BindingSnapshot.held`), or that is the only one for the breaker to try (`trials.only`). Or passes the batch that cannot be
@@ -157,12 +158,14 @@ const make = Effect.gen(function* () {
   })
   const registry = Registry.make()
   const background = yield* Scope.make()
-  const registrations = Registrations.make(registry, hub, RetryTopics.perCluster(background))
+  const containers = () => registry.list().map(({ container }) => container)
+  const join = yield* Membership
+  // It leaves the fleet behind the last binding, since finalizers run in the opposite order.
+  const fleet = join === undefined ? undefined : yield* join(containers)
+  const registrations = Registrations.make(registry, hub, RetryTopics.perCluster(background), fleet?.holdsOf)
   const containerOf = ({ cluster, binding }: Pick<EventBusEvent, "cluster" | "binding">) =>
     registry.get(BindingKey.of({ cluster, name: binding }))?.container
   yield* EventLog.attach(hub, containerOf)
-
-  const containers = () => registry.list().map(({ container }) => container)
 
   const command =
     (pick: (container: Container.Container) => Effect.Effect<void, InvalidContainerState>): Command =>

@@ -116,6 +116,15 @@ export const cluster = {
 /** Settings of the connector itself, in milliseconds. */
 export const connector = { lagPollInterval: wire(1) } as const
 
+/** Settings of a fleet, which `Fleet.Settings` explains. */
+export const fleet = { controlTimeout: wire(1) } as const
+
+/** Settings of a command to a fleet, which `FleetView.CommandRequest` explains. */
+export const fleetCommand = {
+  expiresAfter: { minimum: 1, maximum: 604_800_000, kind: "duration" } as Range,
+  wait: wire(0)
+} as const
+
 /** Settings of stores and clients outside of Kafka: Redis, a schema registry, exporters, `IdempotencyStore.layerMemory`. */
 export const clients = {
   port: whole(1, 65_535),

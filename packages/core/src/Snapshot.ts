@@ -8,6 +8,7 @@ import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { RecordPosition, TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
 import type { Failure } from "./Failure.ts"
+import type { Hold } from "./FleetView.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 
 /**
@@ -27,8 +28,9 @@ export const LagPollInterval = Context.Reference<Duration.Input>("@eventbus/core
  * - `backpressure`: enough fetched records are waiting.
  * - `shutdown`: the binding is stopping.
  * - `unreadable`: the next batch cannot be read (`PartitionSnapshot.unreadable`). Records before it are handled.
+ * - `fleet`: an operator holds it in all processes (`BindingSnapshot.fleetHolds`), or this process has not read yet whether one does.
  */
-export type PauseReason = "operator" | "breaker" | "delay" | "backpressure" | "shutdown" | "unreadable"
+export type PauseReason = "operator" | "breaker" | "delay" | "backpressure" | "shutdown" | "unreadable" | "fleet"
 
 /** A binding at one moment. */
 export interface BindingSnapshot {
@@ -48,8 +50,10 @@ export interface BindingSnapshot {
   readonly sinceMillis: number
   /** Records that hold their partition until an operator decides about them (`skip`, `deadLetter`) or resumes. */
   readonly held: ReadonlyArray<HeldRecord>
-  /** The reasons that hold it when the state is PAUSED: `operator`, `breaker` or both. */
+  /** The reasons that hold it when the state is PAUSED: `operator`, `breaker`, `fleet`, or several of them. */
   readonly pausedBy: ReadonlyArray<PauseReason>
+  /** The holds of its fleet on it and on its retry tiers, with owner and reason. Empty without a fleet. */
+  readonly fleetHolds: ReadonlyArray<Hold>
   /** Retry tiers that are paused by themselves. */
   readonly pausedTiers: ReadonlyArray<number>
   /** The main container, then one for each retry tier. */

@@ -4,7 +4,7 @@
  */
 import { openSync, writeSync } from "node:fs"
 import { NodeRuntime } from "@effect/platform-node"
-import { Binding, EventBusConnector, RetryPolicy, Serde } from "@eventbus/core"
+import { Binding, EventBusConnector, Fleet, RetryPolicy, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer } from "effect"
 import { decodeTask, type Entry } from "../journal.ts"
@@ -51,8 +51,7 @@ const events = Layer.effectDiscard(
   )
 )
 
-NodeRuntime.runMain(
-  Layer.launch(
-    events.pipe(Layer.provideMerge(Binding.layer(binding)), Layer.provide(KafkaJs.layer({ brokers: task.brokers })))
-  )
-)
+const connector = events.pipe(Layer.provideMerge(Binding.layer(binding)))
+const service = task.fleet === undefined ? connector : connector.pipe(Layer.provide(Fleet.layer(task.fleet)))
+
+NodeRuntime.runMain(Layer.launch(service.pipe(Layer.provide(KafkaJs.layer({ brokers: task.brokers })))))

@@ -5,6 +5,7 @@ import { Binding, Broker, BrokerError, DeadLetter, EventBusConnector, RetryPolic
 import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Context, Effect, Latch, Layer, Logger, Metric, Queue, type Scope } from "effect"
 import { advance, append, bytes, inTime, orders, scenario, settle, start } from "../bus.ts"
+import { operator, startIn, target } from "../fleet/fleet.ts"
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
 
@@ -540,6 +541,20 @@ describe("what shows in which place", () => {
       yield* connector.pause("orders")
       yield* holds(connector)
       yield* connector.resume("orders")
+      yield* isOver(connector)
+    })
+  )
+
+  condition("an operator holds the binding in all processes", ({ holds, isOver }) =>
+    Effect.gen(function* () {
+      yield* withTopic
+      const fleet = yield* operator
+      yield* inTime(fleet.hold({ ...target, reason: "test" }))
+      const { connector } = yield* startIn({}, reader)
+      yield* advance("1 minute")
+      yield* holds(connector)
+      yield* inTime(fleet.release(target))
+      yield* advance("2 seconds")
       yield* isOver(connector)
     })
   )

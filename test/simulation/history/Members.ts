@@ -8,6 +8,9 @@ export interface Member {
   readonly memberId: string
 }
 
+/** Stands between the name of a static member and its machine. All processes run on one host here; in production the host name tells them apart. */
+export const onMachine = "_on_"
+
 export class Members {
   private readonly owned = new Map<string, Set<PartitionName>>()
   /** Time at which the broker asked a member to release a partition that the member still owns. */
@@ -24,11 +27,11 @@ export class Members {
     return this.revokedAtMillis.get(`${groupId} ${memberId} ${partition}`)
   }
 
-  /** `p1.2-7` is the seventh member of the second process on machine p1; `orders-host-0@p1-7` is a static member of p1. */
+  /** `p1.2-7` is the seventh member of the second process on machine p1; `orders-host-0_on_p1-7` is a static member of p1. */
   processOf(memberId: string): string {
     const client = memberId.slice(0, memberId.lastIndexOf("-"))
-    const at = client.lastIndexOf("@")
-    return at < 0 ? client : (this.staticOwners.get(client.slice(at + 1)) ?? client)
+    const at = client.lastIndexOf(onMachine)
+    return at < 0 ? client : (this.staticOwners.get(client.slice(at + onMachine.length)) ?? client)
   }
 
   started(process: string): void {

@@ -5,6 +5,7 @@ import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
 import { Effect, Result } from "effect"
 import * as Copies from "../history/copies.ts"
 import type { History } from "../history/History.ts"
+import { onMachine } from "../history/Members.ts"
 import * as Cluster from "./cluster.ts"
 import { type Publisher, type Sabotage, sabotaged, sabotagedPublisher, sabotagedTransactions } from "./sabotagedPort.ts"
 
@@ -31,8 +32,9 @@ export const ofProcess = (
         broker.consumer({
           ...options,
           clientId: process,
-          // All processes run on one host here; in production the host name tells them apart.
-          ...(options.groupInstanceId === undefined ? {} : { groupInstanceId: `${options.groupInstanceId}@${machine}` })
+          ...(options.groupInstanceId === undefined
+            ? {}
+            : { groupInstanceId: `${options.groupInstanceId}${onMachine}${machine}` })
         })
       ).pipe(
         Effect.map((session) => noted(session, history, process, options.groupId)),

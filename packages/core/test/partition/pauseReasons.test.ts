@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import * as PauseReasons from "../../src/internal/partition/pauseReasons.ts"
 import type { PauseReason } from "../../src/Snapshot.ts"
 
-const every = ["operator", "breaker", "delay", "backpressure", "shutdown", "unreadable"] as const
+const every = ["operator", "breaker", "delay", "backpressure", "shutdown", "unreadable", "fleet"] as const
 const change = fc.record({
   kind: fc.constantFrom("add" as const, "remove" as const),
   reason: fc.constantFrom(...every)

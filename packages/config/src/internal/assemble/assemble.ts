@@ -1,6 +1,7 @@
 /**
  * Decodes a tree into settings and checks the rules between settings. One mistake hides neither other mistakes of its binding nor those of other bindings.
  */
+import type { Fleet } from "@eventbus/core"
 import * as BindingSettings from "../../BindingSettings.ts"
 import * as ClusterSettings from "../../ClusterSettings.ts"
 import type { Handlers } from "../../Handlers.ts"
@@ -18,6 +19,8 @@ import * as SettingRules from "./settingRules.ts"
 interface Assembled {
   readonly clusters: ReadonlyArray<ClusterSettings.ClusterSettings>
   readonly bindings: ReadonlyArray<BindingSettings.BindingSettings>
+  /** Absent when the process joins no fleet. */
+  readonly fleet?: Fleet.Settings
 }
 
 const decodeRoot = decoder(Settings.Root)
@@ -34,8 +37,9 @@ export const all = (
     partial(tree, issues, handlers)
     return undefined
   }
-  const { clusters = {}, bindings } = decoded.value.eventbus
-  const settings = {
+  const { clusters = {}, bindings, fleet } = decoded.value.eventbus
+  const settings: Assembled = {
+    ...(fleet === undefined ? {} : { fleet: fleetOf(fleet) }),
     clusters: Object.entries(clusters).map(([alias, cluster]) => ClusterSettings.complete(alias, cluster)),
     bindings: Object.entries(bindings).map(([name, binding]) => BindingSettings.complete(name, binding))
   }
@@ -49,6 +53,11 @@ export const all = (
   )
   return settings
 }
+
+const fleetOf = ({ controlTimeoutMs: controlTimeout, ...fleet }: typeof Settings.Fleet.Type): Fleet.Settings => ({
+  ...fleet,
+  controlTimeout
+})
 
 /** Decodes one binding. Undefined when the schema refuses a part of it. Paths begin below the binding. */
 export const one = (
@@ -134,14 +143,19 @@ const report = (
   }
 }
 
-/** In a file with clusters, every binding must name one of them. */
+/** In a file with clusters, every binding must name one of them, and so must the fleet. */
 const checkAliases = (tree: Node.Node, issues: Issues.Issues): void => {
   const eventbus = Node.child(tree, "eventbus")
   const clusters = Node.child(eventbus, "clusters")
   const bindings = Node.child(eventbus, "bindings")
+  const fleet = Node.child(eventbus, "fleet")
   if (clusters?._tag !== "Section" || bindings?._tag !== "Section") return
   const known = clusters.entries.map(({ key }) => key)
-  for (const { key, value } of bindings.entries) {
+  const naming = [
+    ...bindings.entries.map(({ key, value }) => ({ path: [...bindingsPath, key], value })),
+    ...(fleet?._tag === "Section" ? [{ path: ["eventbus", "fleet"], value: fleet }] : [])
+  ]
+  for (const { path, value } of naming) {
     const cluster = Node.child(value, "cluster")
     const alias = cluster === undefined ? "default" : cluster._tag === "Scalar" ? cluster.value : undefined
     if (typeof alias !== "string" || known.includes(alias)) continue
@@ -149,7 +163,7 @@ const checkAliases = (tree: Node.Node, issues: Issues.Issues): void => {
       known.length === 0
         ? "a cluster in eventbus.clusters"
         : `one of the clusters ${known.join(", ")}${Names.hint(alias, known)}`
-    add([...bindingsPath, key, "cluster"], JSON.stringify(alias), allowed, tree, issues)
+    add([...path, "cluster"], JSON.stringify(alias), allowed, tree, issues)
   }
 }
 

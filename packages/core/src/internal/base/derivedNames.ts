@@ -108,3 +108,7 @@ export const isFormerReplayIdUnique = (groupId: string, deadLetterTopic: string)
 /** The text without the characters that separate the parts of a name. Most names have none, and stay as they are. */
 export const escaped = (text: string): string =>
   text.replace(/[%/:]/g, (found) => `%${found.charCodeAt(0).toString(16).toUpperCase()}`)
+
+/** The text that was escaped. */
+export const unescaped = (text: string): string =>
+  text.replace(/%(25|2F|3A)/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))

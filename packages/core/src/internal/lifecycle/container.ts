@@ -11,6 +11,7 @@ import type { BindingSnapshot } from "../../Snapshot.ts"
 import { toMillis } from "../base/durations.ts"
 import * as DeadLetterCommands from "../deadLetters/commands.ts"
 import type { Strategy } from "../deadLetters/strategy.ts"
+import type { TierCommand } from "../fleet/fleetMember.ts"
 import { type Consumer, subscriptions } from "../group/consumer.ts"
 import * as Supervisor from "../group/supervisor.ts"
 import * as BindingMetrics from "../observe/bindingMetrics.ts"
@@ -57,8 +58,10 @@ export interface Container {
   readonly pause: Command
   readonly resume: Command
   /** Pauses or resumes one retry tier; the rest of the binding continues. */
-  readonly pauseTier: Pausing.TierCommand
-  readonly resumeTier: Pausing.TierCommand
+  readonly pauseTier: TierCommand
+  readonly resumeTier: TierCommand
+  /** Applies the holds of the fleet. */
+  readonly hold: Pausing.Pausing["hold"]
   readonly destroy: Command
   readonly releaseMillis: StartStop.StartStop["releaseMillis"]
   /** Decides about a record that holds its partition. */
@@ -132,11 +135,11 @@ export const make = Effect.fnUntraced(function* <R>(
     }
   })
 
-  const { pause, resume, pauseTier, resumeTier, decide } = pausing
+  const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, deadLetters, runs, snapshot },
     ...{ deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
-    ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide }
+    ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }
 })
 

@@ -88,10 +88,16 @@ const ofBinding = (snapshot: BindingSnapshot, { nowMillis }: Now): ReadonlyArray
         )
       : []),
     ...(breaker === undefined ? [] : ofBreaker(of, breaker, snapshot.trials)),
-    ...(pausedBy.includes("operator") ? [{ _tag: "Paused", ...of, sinceMillis, by: pausedBy } as const] : []),
-    ...snapshot.pausedTiers.map((tier) => ({ _tag: "TierPaused", ...of, tier }) as const)
+    ...(pausedBy.includes("operator") || pausedBy.includes("fleet")
+      ? [{ _tag: "Paused", ...of, sinceMillis, by: pausedBy } as const]
+      : []),
+    ...heldTiers(snapshot).map((tier) => ({ _tag: "TierPaused", ...of, tier }) as const)
   ]
 }
+
+/** Retry tiers that are paused by themselves, in this process or in the whole fleet. */
+const heldTiers = ({ pausedTiers, fleetHolds }: BindingSnapshot): ReadonlyArray<number> =>
+  Array.from(new Set([...pausedTiers, ...fleetHolds.flatMap(({ tier }) => tier ?? [])]))
 
 interface OfBinding {
   readonly cluster: string

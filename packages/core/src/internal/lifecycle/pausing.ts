@@ -1,6 +1,6 @@
 /**
- * Why a binding is paused, and its commands that pause and resume it. An operator pauses the whole binding or one tier, a record halts its partition, and the
- * circuit breaker pauses the binding. Each resumes only its own pause (rulings 9 and 62).
+ * Why a binding is paused, and its commands that pause and resume it. An operator pauses the whole binding or one tier, a record halts its partition, the
+ * circuit breaker pauses the binding, and a fleet holds it. Each resumes only its own pause (rulings 9 and 62).
  */
 
 import { Effect, Schedule } from "effect"
@@ -11,39 +11,31 @@ import type { InvalidArgument, UnknownTier } from "../../Replay.ts"
 import type { Decision, PauseReason } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { Strategy } from "../deadLetters/strategy.ts"
+import type { TierCommand } from "../fleet/fleetMember.ts"
 import type { Consumer } from "../group/consumer.ts"
-import type { EventHub } from "../observe/eventHub.ts"
 import type { HeldRecords } from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import * as Arguments from "../replay/arguments.ts"
 import type { TierTopic } from "../retry/tiers.ts"
-import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as BreakerPause from "./breakerPause.ts"
+import * as FleetPause from "./fleetPause.ts"
 import * as Halts from "./halts.ts"
 import * as PausedTiers from "./pausedTiers.ts"
 
 type Command = Effect.Effect<void, InvalidContainerState>
-export type TierCommand = (tier: number) => Effect.Effect<void, InvalidContainerState | InvalidArgument | UnknownTier>
 
-export interface PausingOptions {
-  readonly definition: BindingDefinition<unknown>
+export interface PausingOptions extends BreakerPause.BreakerPauseOptions {
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
-  readonly hub: EventHub
   readonly held: HeldRecords
   /** The batches that the consumer of a custom dead letter handler cannot read; undefined while there is none. */
   readonly unreadableLetters: () => Strategy["unreadable"] | undefined
   /** The consumers that have a session now. */
   readonly consumers: () => ReadonlyArray<Consumer>
-  /** Runs an effect for each of them, all at once. */
-  readonly onConsumers: (each: (consumer: Consumer) => Effect.Effect<void>) => Effect.Effect<void>
   readonly isStarted: () => boolean
   /** The state that the binding shows. */
   readonly state: () => ContainerState
-  /** Publishes the state of the binding if it has changed. */
-  readonly announce: Effect.Effect<void>
-  /** Runs an effect in the background of the binding. */
-  readonly fork: (effect: Effect.Effect<void>) => void
 }
 
 export interface Pausing {
@@ -52,7 +44,10 @@ export interface Pausing {
   readonly pauseTier: TierCommand
   readonly resumeTier: TierCommand
   readonly pausedTiers: () => ReadonlyArray<number>
-  /** Why the binding is paused: `operator`, `breaker` or both. */
+  /** Applies the holds of the fleet, which no command of this process lifts. */
+  readonly hold: FleetPause.FleetPause["hold"]
+  readonly fleetHolds: FleetPause.FleetPause["list"]
+  /** Why the whole binding is paused: `operator`, `breaker`, `fleet`, or several of them. */
   readonly pausedBy: () => ReadonlyArray<PauseReason>
   /** The reasons that pause a partition that was just assigned. */
   readonly reasonsFor: (partition: Partition) => PauseReasons.PauseReasons
@@ -70,13 +65,6 @@ export interface Pausing {
   readonly end: () => void
 }
 
-/** The reasons that pause the whole binding. */
-interface BindingReasons {
-  reasons: PauseReasons.PauseReasons
-  /** Whether a record, and no command, has paused the binding. */
-  isPausedByRecord: boolean
-}
-
 /** Longest time that a pause waits for its commit: a broker that is down must not hold up the command. */
 const flushMillis = 5_000
 
@@ -87,15 +75,17 @@ export const make = (options: PausingOptions): Pausing => {
   const { definition, breaker, onConsumers, announce } = options
   const halts = Halts.make()
   const pausedTiers = PausedTiers.make(definition.tiers)
-  const binding: BindingReasons = { reasons: PauseReasons.empty, isPausedByRecord: false }
+  const fleet = FleetPause.make(options)
+  const binding: BreakerPause.BindingReasons = { reasons: PauseReasons.empty, isPausedByRecord: false }
 
-  const pausedBy = () => {
+  const pausedBy = (): ReadonlyArray<PauseReason> => {
     if (!options.isStarted()) return []
     const partitions = options
       .consumers()
       .flatMap((consumer) => consumer.partitions().filter((at) => !pausedTiers.includes(at)))
     const union = partitions.reduce((all, partition) => all | partition.reasons, binding.reasons)
-    return PauseReasons.list(union).filter((reason) => reason === "operator" || reason === "breaker")
+    const own = PauseReasons.list(union).filter((reason) => reason === "operator" || reason === "breaker")
+    return fleet.holdsBinding() ? [...own, "fleet"] : own
   }
 
   const refuse = refusals(options, pausedBy)
@@ -122,22 +112,22 @@ export const make = (options: PausingOptions): Pausing => {
     )
   })
 
-  if (breaker !== undefined) followBreaker(options, breaker, binding)
+  if (breaker !== undefined) BreakerPause.follow(options, breaker, binding)
 
   return {
-    ...tierCommands(options, pausedTiers, binding, refuse),
+    ...tierCommands(options, pausedTiers, binding, { refuse, fleet }),
     ...{ pausedBy, pausedTiers: pausedTiers.list, pauseByOperator, refuse },
+    ...{ hold: fleet.hold, fleetHolds: fleet.list },
     decide: decisions(options, { halts, pausedTiers, binding, resumeAll }),
     halt: (partition) => Effect.andThen(halts.add(partition), announce),
     reasonsFor: (partition) => {
       const isHalted = halts.isStillHalted(partition)
       if (!isHalted) halts.remove(partition)
-      return isHalted || pausedTiers.includes(partition)
-        ? PauseReasons.add(binding.reasons, "operator")
-        : binding.reasons
+      const reasons = fleet.includes(partition) ? PauseReasons.add(binding.reasons, "fleet") : binding.reasons
+      return isHalted || pausedTiers.includes(partition) ? PauseReasons.add(reasons, "operator") : reasons
     },
     begin: () => {
-      binding.reasons = breakerReasons(definition, breaker)
+      binding.reasons = BreakerPause.reasonsOf(definition, breaker)
       halts.clear()
     },
     end: () => {
@@ -152,7 +142,9 @@ export const make = (options: PausingOptions): Pausing => {
       binding.isPausedByRecord = false
       return Effect.asVoid(Effect.andThen(pauseAll, flush))
     }),
-    resume: Effect.suspend(() => (pausedBy().includes("operator") ? resumeAll : refuse("resume", ["PAUSED"])))
+    resume: Effect.suspend(() =>
+      pausedBy().includes("operator") ? resumeAll : refuse("resume", ["PAUSED"], fleet.remedy())
+    )
   }
 }
 
@@ -170,7 +162,7 @@ const refusals =
 interface Pauses {
   readonly halts: Halts.Halts
   readonly pausedTiers: PausedTiers.PausedTiers
-  readonly binding: BindingReasons
+  readonly binding: BreakerPause.BindingReasons
   readonly resumeAll: Effect.Effect<void>
 }
 
@@ -234,8 +226,8 @@ const decisions = (options: PausingOptions, { halts, pausedTiers, binding, resum
 const tierCommands = (
   { definition, onConsumers, isStarted }: PausingOptions,
   pausedTiers: PausedTiers.PausedTiers,
-  binding: BindingReasons,
-  refuse: Pausing["refuse"]
+  binding: BreakerPause.BindingReasons,
+  { refuse, fleet }: Pick<Pausing, "refuse"> & { readonly fleet: FleetPause.FleetPause }
 ): Pick<Pausing, "pauseTier" | "resumeTier"> => {
   const onTier =
     (operation: "pause" | "resume", change: (tier: TierTopic) => Effect.Effect<void> | undefined): TierCommand =>
@@ -246,7 +238,8 @@ const tierCommands = (
           const changed = isStarted() ? change(definition.tiers.topicOf(tier)) : undefined
           if (changed !== undefined) return changed
           const paused = pausedTiers.list().join(", ") || "none"
-          return refuse(`${operation} tier ${tier} of`, ["RUNNING", "PAUSED"], `tiers paused by themselves: ${paused}`)
+          const detail = fleet.remedy(tier) ?? `tiers paused by themselves: ${paused}`
+          return refuse(`${operation} tier ${tier} of`, ["RUNNING", "PAUSED"], detail)
         })
       )
   const inTier = (tier: TierTopic) => (partition: Partition) => partition.tier === tier
@@ -261,39 +254,4 @@ const tierCommands = (
       return onConsumers((consumer) => consumer.resume("operator", inTier(tier)))
     })
   }
-}
-
-/**
- * Pauses the binding at once when its breaker opens. When the breaker closes, the binding resumes after all listeners have seen the change, unless the breaker has
- * opened again by then.
- */
-const followBreaker = (
-  { definition, hub, onConsumers, announce, fork }: PausingOptions,
-  breaker: CircuitBreaker.CircuitBreaker,
-  binding: BindingReasons
-): void => {
-  const apply = Effect.suspend(() => {
-    const isPaused = PauseReasons.has(binding.reasons, "breaker")
-    const change = onConsumers((consumer) => (isPaused ? consumer.pause("breaker") : consumer.resume("breaker")))
-    return Effect.andThen(change, announce)
-  })
-  breaker.onChange(({ from, to, snapshot }) => {
-    hub.emit({ _tag: "BreakerChanged", ...BindingKey.onEvent(definition), from, to, snapshot })
-    const wasPaused = PauseReasons.has(binding.reasons, "breaker")
-    if (wasPaused === (breakerReasons(definition, breaker) !== PauseReasons.empty)) return
-    binding.reasons = (wasPaused ? PauseReasons.remove : PauseReasons.add)(binding.reasons, "breaker")
-    fork(wasPaused ? Effect.andThen(Effect.yieldNow, apply) : apply)
-  })
-}
-
-/** An open breaker pauses the binding, unless `automaticPauseOnOpen: false` lets each record wait in front of its handler instead. */
-const breakerReasons = (
-  definition: BindingDefinition<unknown>,
-  breaker: CircuitBreaker.CircuitBreaker | undefined
-): PauseReasons.PauseReasons => {
-  const state = breaker?.stateUnsafe()
-  const isOpen = state === "OPEN" || state === "FORCED_OPEN"
-  return isOpen && definition.circuitBreaker?.automaticPauseOnOpen !== false
-    ? PauseReasons.add(PauseReasons.empty, "breaker")
-    : PauseReasons.empty
 }

@@ -16,6 +16,7 @@ import { Hostname } from "../../Hostname.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import * as Validation from "../checks/validation.ts"
+import type { FleetProcess } from "../fleet/fleetProcess.ts"
 import { CurrentHandler } from "../group/currentHandler.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import type * as RetryTopics from "../publish/retryTopics.ts"
@@ -26,6 +27,8 @@ import type { Registered, Registry } from "./registry.ts"
 
 type LookupError = BindingNotFound | AmbiguousBinding
 type PreparationOf = ReturnType<typeof RetryTopics.perCluster>
+/** The holds of the fleet on a binding by now; undefined without a fleet. */
+type HoldsOf = FleetProcess["holdsOf"] | undefined
 
 type RegistrationError = BindingAlreadyExists | ConfigurationValidation | ConnectorClosed
 
@@ -40,7 +43,12 @@ export interface Registrations {
   readonly hasRegistered: () => boolean
 }
 
-export const make = (registry: Registry, hub: EventHub, preparationOf: PreparationOf): Registrations => {
+export const make = (
+  registry: Registry,
+  hub: EventHub,
+  preparationOf: PreparationOf,
+  holdsOf: HoldsOf
+): Registrations => {
   /** One registration at a time: each sees all that were before it. */
   const registering = Semaphore.makeUnsafe(1)
   let closed = false
@@ -85,7 +93,9 @@ export const make = (registry: Registry, hub: EventHub, preparationOf: Preparati
         (): Effect.Effect<void, RegistrationError, R | Broker> =>
           closed
             ? Effect.fail(new ConnectorClosed({ binding: binding.name }))
-            : Effect.tap(admit(registry, hub, preparationOf, binding), () => Effect.sync(() => (hasRegistered = true)))
+            : Effect.tap(admit(registry, hub, { preparationOf, holdsOf }, binding), () =>
+                Effect.sync(() => (hasRegistered = true))
+              )
       )
       return Effect.uninterruptible(registering.withPermits(1)(admitted))
     },
@@ -101,7 +111,7 @@ export const make = (registry: Registry, hub: EventHub, preparationOf: Preparati
 const admit = Effect.fnUntraced(function* <R>(
   registry: Registry,
   hub: EventHub,
-  preparationOf: PreparationOf,
+  { preparationOf, holdsOf }: { readonly preparationOf: PreparationOf; readonly holdsOf: HoldsOf },
   { name, definition }: Described<R>
 ) {
   const cluster = yield* Effect.result(Clusters.get(definition.cluster))
@@ -125,6 +135,7 @@ const admit = Effect.fnUntraced(function* <R>(
   const broker = cluster.success
   const container = yield* Scope.provide(Container.make(definition, broker, hub, preparationOf(broker)), scope)
   registry.add({ container, scope, removed: Deferred.makeUnsafe() })
+  if (holdsOf !== undefined) yield* container.hold(holdsOf(definition))
   if (definition.autoStartup) yield* Effect.orDie(container.start)
 })
 

@@ -30,7 +30,7 @@ export interface Parts {
   readonly definition: BindingDefinition<unknown>
   readonly state: () => ContainerState
   readonly sinceMillis: () => number
-  readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers">
+  readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers" | "fleetHolds">
   readonly held: Pick<HeldRecords, "list">
   readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
@@ -47,6 +47,8 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
     const now = yield* Clock.currentTimeMillis
     const state = parts.state()
     const pausedTiers = pausing.pausedTiers()
+    const fleetHolds = pausing.fleetHolds()
+    const heldTiers = [...pausedTiers, ...fleetHolds.flatMap(({ tier }) => tier ?? [])]
     return {
       name: definition.name,
       cluster: definition.cluster,
@@ -58,7 +60,8 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       held: held.list(),
       pausedBy: pausing.pausedBy(),
       pausedTiers,
-      containers: containersOf(definition, state, pausedTiers),
+      fleetHolds,
+      containers: containersOf(definition, state, heldTiers),
       consumers: Array.from(statuses, ([index, status]) => consumerOf(index, status)),
       partitions: Array.from(statuses)
         .flatMap(([index, { consumer }]) => (consumer?.partitions() ?? []).map((at) => partitionOf(index, at, now)))
@@ -90,12 +93,12 @@ const topicFailure = ({ topics }: BindingFailures): TopicFailure | undefined => 
 const containersOf = (
   { topic, tiers, ...of }: BindingDefinition<unknown>,
   state: ContainerState,
-  pausedTiers: ReadonlyArray<number>
+  heldTiers: ReadonlyArray<number>
 ): ReadonlyArray<ContainerSnapshot> => [
   { name: DerivedNames.container(BindingKey.label(of)), tier: 0, topic, state },
   ...Array.from({ length: tiers.count }, (_, index): ContainerSnapshot => {
     const tier = index + 1
-    const isPaused = state === "RUNNING" && pausedTiers.includes(tier)
+    const isPaused = state === "RUNNING" && heldTiers.includes(tier)
     return {
       name: DerivedNames.container(BindingKey.label(of), tier),
       tier,

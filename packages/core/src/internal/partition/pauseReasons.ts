@@ -11,10 +11,10 @@ export type PauseReasons = number
 
 const bits: Readonly<Record<PauseReason, number>> = {
   ...{ operator: 1, breaker: 2, delay: 4, backpressure: 8, shutdown: 16 },
-  unreadable: 32
+  ...{ unreadable: 32, fleet: 64 }
 }
 
-const all: ReadonlyArray<PauseReason> = ["operator", "breaker", "delay", "backpressure", "shutdown", "unreadable"]
+const all = Object.keys(bits) as ReadonlyArray<PauseReason>
 
 /** The reasons that pause only the fetch. */
 const ofFetch = bits.backpressure | bits.delay | bits.unreadable

@@ -25,9 +25,16 @@ export const open = Effect.fnUntraced(function* (
 ): Effect.fn.Return<JournalTail, BrokerError, Scope.Scope> {
   const reader = yield* broker.reader({ isolationLevel })
   let position = 0n
+  let topicId: string | undefined
 
-  /** Whether there is more to read. */
+  /** Whether there is more to read. A topic that was deleted and made again is read from its beginning. */
   const accept = (found: ReadResult): boolean => {
+    const isRemade = topicId !== undefined && found.topicId !== undefined && found.topicId !== topicId
+    topicId = found.topicId ?? topicId
+    if (isRemade) {
+      position = 0n
+      return true
+    }
     if (found._tag === "OutOfRange") {
       position = found.logStart
       return found.logStart < found.logEnd

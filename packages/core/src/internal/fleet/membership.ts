@@ -1,0 +1,11 @@
+/** The fleet that the connectors of a program join, as `Fleet.layer` gives it. Undefined unless there is one: then a connector does nothing for it. */
+import { Context, type Effect, type Scope } from "effect"
+import type { FleetMember } from "./fleetMember.ts"
+import type { FleetProcess } from "./fleetProcess.ts"
+
+/** Joins with the bindings that the connector has now. */
+export type Join = (members: () => ReadonlyArray<FleetMember>) => Effect.Effect<FleetProcess, never, Scope.Scope>
+
+export const Membership = Context.Reference<Join | undefined>("@eventbus/core/Fleet/Membership", {
+  defaultValue: () => undefined
+})

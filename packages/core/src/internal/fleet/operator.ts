@@ -1,0 +1,142 @@
+/**
+ * The operations of operators on a fleet: they write holds and commands to the control topic, and read what processes answer.
+ */
+import { Effect, type Scope } from "effect"
+import type { Admin, Broker } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { CommandReport, CommandRequest, Hold, HoldRequest, HoldTarget, UnfitTopic, View } from "../../FleetView.ts"
+import { InvalidArgument } from "../../Replay.ts"
+import * as Commands from "./commandEntries.ts"
+import * as CommandReports from "./commandReports.ts"
+import type { Control } from "./control.ts"
+import * as Arguments from "./fleetArguments.ts"
+import * as Format from "./fleetFormat.ts"
+import type { FleetLog } from "./fleetLog.ts"
+import * as Topics from "./fleetTopics.ts"
+import * as Holds from "./holdEntries.ts"
+import * as OperatorTopics from "./operatorTopics.ts"
+import * as ProcessHolds from "./processHolds.ts"
+import * as ProcessViews from "./processViews.ts"
+
+type Failure = InvalidArgument | UnfitTopic | BrokerError
+
+export interface Operator {
+  readonly createTopics: Effect.Effect<void, BrokerError | UnfitTopic>
+  readonly hold: (request: HoldRequest) => Effect.Effect<Hold, Failure>
+  readonly release: (target: HoldTarget) => Effect.Effect<boolean, Failure>
+  readonly command: (request: CommandRequest) => Effect.Effect<CommandReport, Failure>
+  readonly view: Effect.Effect<View, BrokerError>
+}
+
+export interface OperatorOptions {
+  readonly broker: Broker["Service"]
+  readonly topics: Topics.FleetTopics
+  readonly hostname: string
+}
+
+/** Commands are ended so long after they were given. */
+const commandsLastMillis = 604_800_000
+
+/** Nothing is connected before the first operation. The clients close with the scope. */
+export const make = Effect.fnUntraced(function* ({
+  broker,
+  topics,
+  hostname
+}: OperatorOptions): Effect.fn.Return<Operator, never, Scope.Scope> {
+  const own = yield* OperatorTopics.make(broker, topics)
+
+  const withAdmin = <A, E>(use: (admin: Admin) => Effect.Effect<A, E>) =>
+    Effect.scoped(Effect.flatMap(broker.admin, use))
+
+  /** For operations that write to the control topic. */
+  const writing = <A, E>(use: (control: Control, admin: Admin) => Effect.Effect<A, E>) =>
+    withAdmin((admin) =>
+      Effect.andThen(
+        Topics.ensure(admin, topics, "control"),
+        Effect.flatMap(own.control(admin), (control) => use(control, admin))
+      )
+    )
+
+  return {
+    createTopics: withAdmin((admin) =>
+      Effect.andThen(Topics.ensure(admin, topics, "control"), Topics.ensure(admin, topics, "fleet"))
+    ),
+    hold: (request) =>
+      Effect.flatMap(Arguments.hold(request), (address) =>
+        writing(
+          Effect.fnUntraced(function* ({ holds }) {
+            const key = Holds.keyOf(address)
+            const { reason, by = hostname, until } = request
+            yield* own.write([[key, Format.encode({ by, reason, until }, holds.get(key)?.fields)]])
+            const written = { ...address, by, reason, sinceMillis: own.nowMillis(), untilMillis: until }
+            return holds.get(key)?.hold ?? written
+          })
+        )
+      ),
+    release: (target) =>
+      Effect.flatMap(Arguments.address("release", target), (address) =>
+        writing(({ holds }) => {
+          const key = Holds.keyOf(address)
+          const wasHeld = holds.has(key)
+          // A process may know a hold of a topic that was deleted: the tombstone reaches it, too.
+          return Effect.as(own.write([[key, null]]), wasHeld)
+        })
+      ),
+    command: (request) =>
+      Effect.flatMap(Arguments.command(request, hostname), (command) =>
+        writing(
+          Effect.fnUntraced(function* (control, admin) {
+            const id = request.id ?? globalThis.crypto.randomUUID()
+            yield* give(own, control, id, command.entry)
+            return yield* report(own, yield* own.log(admin), id, command)
+          })
+        )
+      ),
+    view: withAdmin(
+      Effect.fnUntraced(function* (admin) {
+        const problems = [
+          ...(yield* Topics.problems(admin, topics, "control")),
+          ...(yield* Topics.problems(admin, topics, "fleet"))
+        ]
+        const { holds } = yield* own.control(admin)
+        const log = yield* own.log(admin)
+        yield* own.freshen
+        const asOfMillis = own.nowMillis()
+        const processes = ProcessViews.of(log.processes, asOfMillis)
+        return { processes, holds: ProcessHolds.activeAt(holds, asOfMillis), problems, asOfMillis }
+      })
+    )
+  }
+})
+
+/** Writes the command unless the topic has it, and ends those that are seven days old. */
+const give = Effect.fnUntraced(function* (
+  own: OperatorTopics.OperatorTopics,
+  { commands }: Control,
+  id: string,
+  entry: Commands.CommandEntry
+) {
+  const known = commands.get(id)
+  if (known === undefined) {
+    const over = Array.from(commands.values())
+      .filter(({ appendedMillis = 0 }) => own.nowMillis() - appendedMillis > commandsLastMillis)
+      .map((command) => [Commands.keyOf(command.id), null] as const)
+    yield* own.write([[Commands.keyOf(id), Format.encode(entry)], ...over])
+  } else if (!CommandReports.isSame(known, entry)) {
+    const expected = "the id of no other command"
+    return yield* new InvalidArgument({ command: "command", argument: "id", given: id, expected })
+  }
+})
+
+/** Waits until all processes that live have answered. The command's own append time says which do. */
+const report = Effect.fnUntraced(function* (
+  { nowMillis, poll }: OperatorTopics.OperatorTopics,
+  log: FleetLog,
+  id: string,
+  { entry, waitMillis }: Arguments.Command
+) {
+  const asked = CommandReports.asked(ProcessViews.of(log.processes, nowMillis()), entry)
+  const now = () => CommandReports.of(id, asked, log.acks.get(id))
+  yield* Effect.timeoutOption(Effect.repeat(poll, { until: () => now().missing.length === 0 }), waitMillis)
+  return now()
+})
