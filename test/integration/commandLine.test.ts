@@ -98,11 +98,9 @@ KafkaSuite.shared("the command line", (bootstrap) => {
         assert.strictEqual(groups.code, 0)
         assert.match(groups.out, /^1 group, 1 dead letter to deal with\nv1-\w+ {2}1 to deal with .* TooMuch /)
         const listed = JSON.parse((yield* dlt("list", "--json", "--text", "O-2")).out)
-        const [position] = listed.letters.map(
-          ({ partition, offset }: { readonly partition: number; readonly offset: string }) => `${partition}@${offset}`
-        )
+        const { position } = listed.letters[0]
         const shown = yield* dlt("show", position, "--handlers", program("handlers"), "--json")
-        assert.deepStrictEqual(JSON.parse(shown.out).value, {
+        assert.deepStrictEqual(JSON.parse(shown.out).payload.value, {
           ...{ bytes: 14, text: '{"cents":2000}' },
           decoded: { cents: 2_000 }
         })

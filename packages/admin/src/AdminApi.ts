@@ -15,12 +15,14 @@ import * as SelectionBody from "./internal/selectionBody.ts"
 const params = { name: Parameters.name }
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
 const ofCommand = [...lookup, Errors.invalidContainerState] as const
+/** The log says why, where the caller does. */
+const reason = { reason: Schema.optionalKey(Parameters.reason) }
 /** A command on a binding answers with its state. */
-const command = { params, success: Answers.BindingSummary, error: ofCommand } as const
+const command = { params, query: reason, success: Answers.BindingSummary, error: ofCommand } as const
 /** One that may be about a single retry tier. */
 const tierCommand = {
   ...command,
-  query: { tier: Schema.optionalKey(Parameters.tier) },
+  query: { ...reason, tier: Schema.optionalKey(Parameters.tier) },
   error: [...ofCommand, Errors.invalidArgument, Errors.unknownTier]
 } as const
 const ofLetters = [...lookup, Errors.invalidArgument, Errors.clusterFailed] as const

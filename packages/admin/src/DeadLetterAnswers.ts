@@ -59,6 +59,20 @@ export const Groups = Schema.Struct({
 })
 export type Groups = typeof Groups.Type
 
+/** A replay of a dead letter, or a decision about it, as the journal of replays tells. */
+export const LetterEvent = Schema.Struct({
+  /** `replayed`: a run has copied it. `discarded`: somebody gave it up. `restored`: somebody let it wait again. */
+  action: Schema.Literals(["replayed", "discarded", "restored"]),
+  at: optional(Schema.String),
+  /** Absent for a discard without a plan. */
+  run: optional(Schema.String),
+  by: optional(Schema.String),
+  reason: optional(Schema.String),
+  /** Where the copy of a replay is, as `{topic}-{partition}@{offset}`. */
+  copy: optional(Schema.String)
+})
+export type LetterEvent = typeof LetterEvent.Type
+
 /** A dead letter in a list. */
 export const Summary = Schema.Struct({
   position: Schema.String,
@@ -83,7 +97,9 @@ export const Summary = Schema.Struct({
   /** Absent for a tombstone. */
   valueBytes: optional(Schema.Int),
   /** Why its batch cannot be read, in state `unreadable`. */
-  unreadable: optional(Schema.String)
+  unreadable: optional(Schema.String),
+  /** The replays of it and the decisions about it, the oldest first. */
+  history: Schema.Array(LetterEvent)
 })
 export type Summary = typeof Summary.Type
 
@@ -126,6 +142,8 @@ export const Letter = Schema.Struct({
   ...Summary.fields,
   /** How each tier gave it up. */
   tiers: Schema.Array(Schema.Struct({ tier: Schema.Int, exceptionClass: Schema.String, attempts: Schema.Int })),
+  /** The run whose copy it is: the record came back from it. */
+  cameBackFrom: optional(Schema.String),
   /** Whether today's serdes can read it. Absent in state `unreadable`. */
   decodable: optional(Schema.Boolean),
   /** Only with `view-payload`, and not in state `unreadable`. */
@@ -140,6 +158,8 @@ const counts = {
   undecodable: Schema.Int,
   fails: Schema.Int,
   timedOut: Schema.Int,
+  /** Letters that the transform skips, or fails for. */
+  stays: Schema.Int,
   skipped: Schema.Int,
   /** Of all but the skipped ones, those that a replay takes only with `ignoreMaxReplays`. */
   exhausted: Schema.Int
@@ -169,7 +189,7 @@ export type GroupVerdict = typeof GroupVerdict.Type
 export const LetterVerdict = Schema.Struct({
   position: Schema.String,
   fingerprint: Schema.String,
-  verdict: Schema.Literals(["Passes", "Decodes", "Undecodable", "Fails", "TimedOut", "Skipped"]),
+  verdict: Schema.Literals(["Passes", "Decodes", "Undecodable", "Fails", "TimedOut", "Stays", "Skipped"]),
   /** The class of the error, of `Fails`. */
   exceptionClass: optional(Schema.String),
   /** Where the record would go, in words, of `Fails`. */
@@ -178,7 +198,7 @@ export const LetterVerdict = Schema.Struct({
   undecodable: optional(Schema.Array(Schema.String)),
   /** Why a replay would not take it, of `Skipped`: its state, or `refused`. */
   because: optional(Schema.String),
-  /** The message of the error, or what the serdes say. Only with `view-payload`. */
+  /** The message of the error, or what the serdes or the transform say. Only with `view-payload`. */
   message: optional(Schema.String)
 })
 export type LetterVerdict = typeof LetterVerdict.Type
@@ -208,6 +228,8 @@ export const Rehearsal = Schema.Struct({
   /** Its result, when it is done. */
   report: optional(RehearsalReport),
   /** The tag of the error, when it has failed. The log has the message. */
-  error: optional(Schema.String)
+  error: optional(Schema.String),
+  /** The message of the error. Only with `view-payload`. */
+  message: optional(Schema.String)
 })
 export type Rehearsal = typeof Rehearsal.Type

@@ -73,8 +73,10 @@ export const Run = Schema.Struct({
   tier: optional(Schema.Int),
   transform: optional(Schema.String),
   state: ReplayRun.RunState,
-  /** Why it is in this state. */
+  /** Why it is in this state; for a run that no process works on, since when, and what to do. */
   stateReason: optional(Schema.String),
+  /** Since when no process works on a run that is `running`: resume it. Absent while one does. */
+  abandonedSince: optional(Schema.String),
   reason: Schema.String,
   by: Schema.String,
   /** How many letters the plan has. */

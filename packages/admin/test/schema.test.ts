@@ -149,6 +149,7 @@ describe("OPS-18 OpenAPI", () => {
       const numbers: ReadonlySet<string> = new Set(["count", "tier", "limit"])
       const texts: Readonly<Record<string, fc.Arbitrary<string>>> = {
         text: fc.constantFrom("", "x".repeat(201)),
+        reason: fc.constantFrom("", " ", "x".repeat(1_001)),
         group: fc.constantFrom("", "v1-", "own-", "v1 a", "a"),
         state: fc.constantFrom("", "open", "waiting,", "WAITING", "waiting failed"),
         before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20))

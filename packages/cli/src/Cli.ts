@@ -6,18 +6,23 @@
  */
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
-import { dlt } from "./internal/dltCommand.ts"
+import { dlt } from "./internal/dlt/dltCommand.ts"
 import { CommandFailed, exitCodes } from "./internal/failures.ts"
+import * as Lifecycle from "./internal/lifecycleCommands.ts"
 import * as Output from "./internal/output.ts"
 import { plan } from "./internal/planCommand.ts"
 import { run as runCommand } from "./internal/runCommand.ts"
+import { status } from "./internal/statusCommand.ts"
 import { trail } from "./internal/trailCommand.ts"
 import { validate } from "./internal/validateCommand.ts"
 
-/** The command with its subcommands validate, plan, run, trail and dlt. */
+/** The command with its subcommands validate, plan, run, trail, dlt, status, start, stop, pause and resume. */
 export const command = Command.make("eventbus").pipe(
   Command.withDescription("Checks, explains, runs and operates the bindings of a configuration file."),
-  Command.withSubcommands([validate, plan, runCommand, trail, dlt])
+  Command.withSubcommands([
+    ...([validate, plan, runCommand, trail, dlt] as const),
+    ...([status, Lifecycle.start, Lifecycle.stop, Lifecycle.pause, Lifecycle.resume] as const)
+  ])
 )
 
 /** Runs the command with the arguments of the process. A failure prints one message. */

@@ -235,6 +235,22 @@ describe("eventbus", () => {
         ],
         [["dlt", "run", "app.yaml", "orders", "--all", "--reason", "x", "--stop-above", "101"], /^--stop-above is 101/],
         [["dlt", "discard", "app.yaml", "orders", "--reason", "x"], /^name the dead letters by --group/],
+        ...(["plan", "run", "rehearse"] as const).map(
+          (command) =>
+            [
+              [
+                ...["dlt", command, "app.yaml", "orders", "--all", "--transform", "cap"],
+                ...(command === "rehearse" ? [] : ["--reason", "x"])
+              ],
+              /^transform 'cap' is a function in the code of the binding: --handlers MODULE names the module that has it/
+            ] as const
+        ),
+        [["dlt", "groups", "app.yaml"], /^found 1 arguments; allowed is file, binding/],
+        [
+          ["dlt", "purge", "app.yaml", "orders", "--older-than", "old"],
+          /^--older-than is "old"; allowed is a duration/
+        ],
+        [["status"], /^Missing required flag: --url/],
         [["dlt", "restore", "app.yaml", "orders", "--all", "--reason", " "], /^--reason is empty/],
         [["dlt", "pause", "app.yaml", "orders", runId], /^Missing required flag: --reason/],
         [["dlt", "cancel", "app.yaml", "orders", runId, "--reason", " "], /^--reason is empty/],
@@ -282,12 +298,17 @@ describe("eventbus", () => {
         assert.include(out, `eventbus ${command} app.yaml`)
       }
       for (const command of [
-        ...["groups", "list", "show", "rehearse", "plan", "apply", "run", "discard", "restore"],
+        ...["groups", "list", "show", "rehearse", "plan", "apply", "run", "discard", "restore", "purge"],
         ...["runs", "receipt", "pause", "resume", "cancel", "rate"]
       ]) {
         const { code, out } = yield* eventbus(folder, "dlt", command, "--help")
         assert.strictEqual(code, 0)
         assert.include(out, `eventbus dlt ${command} app.yaml`)
+      }
+      for (const command of ["status", "start", "stop", "pause", "resume"]) {
+        const { code, out } = yield* eventbus(folder, command, "--help")
+        assert.strictEqual(code, 0)
+        assert.match(out, new RegExp(`eventbus ${command} .*--url http://localhost:8080`))
       }
       const { out: overview } = yield* eventbus(folder, "--help")
       const [, commands = ""] = overview.split("SUBCOMMANDS\n")

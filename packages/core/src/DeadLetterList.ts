@@ -43,6 +43,22 @@ export interface ListedDeadLetter {
   readonly unreadable?: UnreadableBatch
 }
 
+/** A replay of a dead letter, or a decision about it, as the journal of replays tells. */
+export interface LetterEvent {
+  /** `replayed`: a run has copied it. `discarded`: somebody gave it up. `restored`: somebody let it wait again. */
+  readonly action: "replayed" | "discarded" | "restored"
+  /** When, epoch milliseconds. */
+  readonly atMillis: number
+  /** The run that did it. Undefined for a discard without a plan, and for decisions of older versions. */
+  readonly runId: string | undefined
+  /** The one who asked for it. Undefined where the journal does not know. */
+  readonly by: string | undefined
+  /** Why. Undefined where the journal does not know. */
+  readonly reason: string | undefined
+  /** Where the copy of a replay is; its offset is negative where the broker did not tell it. Undefined for a decision. */
+  readonly copy: RecordPosition | undefined
+}
+
 /** A part of a dead letter topic. */
 export interface Page {
   /** Of this partition. */
@@ -117,12 +133,16 @@ export interface Summary extends Omit<RecordPosition, "topic"> {
   readonly key: string | undefined
   /** The size of the value in bytes. Undefined for a tombstone. */
   readonly valueBytes: number | undefined
+  /** The replays of it and the decisions about it, the oldest first. Replays without a plan leave no mark here. */
+  readonly history: ReadonlyArray<LetterEvent>
 }
 
 /** A dead letter in full, as the binding's serdes read it today. */
 export interface DecodedDeadLetter extends ListedDeadLetter {
   /** The key, or why it cannot be decoded. Undefined in state `unreadable`. */
   readonly key: Result.Result<unknown, DecodeFailure> | undefined
+  /** The replays of it and the decisions about it, the oldest first. Replays without a plan leave no mark here. */
+  readonly history: ReadonlyArray<LetterEvent>
   /** The value, or why it cannot be decoded. Undefined in state `unreadable`. */
   readonly value: Result.Result<unknown, DecodeFailure> | undefined
 }

@@ -32,6 +32,8 @@ export interface Options {
   readonly limit?: number
   /** Longest time of the whole rehearsal, in milliseconds, 1 or more. The call that it ends has no verdict. Default 5 minutes. */
   readonly timeoutMillis?: number
+  /** The name of a function of the binding (`transforms`) that repairs each letter first, as a run with it would. Default: none. */
+  readonly transform?: string
   /** Most dead letters that `Report.letters` names, 0 or more, or `Infinity`. The counts have all of them. Default 1000. */
   readonly listed?: number
 }
@@ -44,6 +46,7 @@ export interface Options {
  * - `Undecodable`: today's serdes cannot read it either.
  * - `Fails`: the handler fails, and the rules for errors say this route. A handler that interrupts itself fails as `Interrupted`.
  * - `TimedOut`: the handler had not ended after the longest time of a call, and was interrupted.
+ * - `Stays`: the transform skips the letter, fails for it, or makes what the serdes cannot encode: a run would leave it.
  * - `Skipped`: a replay would not take it.
  */
 export type Verdict =
@@ -69,6 +72,11 @@ export type Verdict =
       readonly _tag: "TimedOut"
       /** After how many milliseconds. */
       readonly millis: number
+    }
+  | {
+      readonly _tag: "Stays"
+      /** The words of the transform. They may quote the record. */
+      readonly reason: string
     }
   | {
       readonly _tag: "Skipped"
@@ -98,6 +106,8 @@ export interface Counts {
   readonly fails: number
   /** `TimedOut`. */
   readonly timedOut: number
+  /** `Stays`. */
+  readonly stays: number
   /** `Skipped`. */
   readonly skipped: number
   /** Of all but the skipped ones, those in state `exhausted`: a replay takes them only with `ignoreMaxReplays`. */

@@ -114,6 +114,8 @@ export const Discarded = Schema.Struct({
   reason: Schema.String,
   discardedAt: Schema.Number,
   by: Schema.optionalKey(Schema.String),
+  /** The run that did it. Absent for a command without a plan, and in entries of older versions. */
+  runId: Schema.optionalKey(Schema.String),
   originalTopic: Schema.String,
   originalPartition: Schema.Int,
   originalOffset: Schema.String,
@@ -130,8 +132,12 @@ export const Restored = Schema.Struct({
   reason: Schema.String,
   by: Schema.String,
   restoredAt: Schema.Number,
+  /** The run that did it. Absent in entries of older versions. */
+  runId: Schema.optionalKey(Schema.String),
   discardedBecause: Schema.String,
   discardedBy: Schema.optionalKey(Schema.String),
+  /** The run that had given it up. Absent for a command without a plan, and in entries of older versions. */
+  discardedRunId: Schema.optionalKey(Schema.String),
   discardedAt: Schema.Number
 })
 export type Restored = typeof Restored.Type

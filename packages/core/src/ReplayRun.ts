@@ -20,7 +20,7 @@ import type { InvalidArgument, ReplayError, UnknownTier } from "./Replay.ts"
 import type { Plan, PlanRefused, PlanRequest, PlanStale, UnknownPlan } from "./ReplayPlan.ts"
 
 /**
- * `running`: a process works on it, or was killed while it did: then `resume` goes on. `paused`: by an operator. `stopped`: by itself, for too many returns or an open circuit
+ * `running`: a process works on it, or was ended while it did, as `abandonedSinceMillis` says: then `resume` goes on. `paused`: by an operator. `stopped`: by itself, for too many returns or an open circuit
  * breaker. `cancelled`: by an operator, for good. `done`: it has come to its end.
  */
 export const RunState = Schema.Literals(["running", "paused", "stopped", "cancelled", "done"])
@@ -30,8 +30,13 @@ export type RunState = typeof RunState.Type
 export interface RunSummary extends Pick<Plan, "id" | "action" | "tier" | "transform" | "reason" | "by"> {
   /** Its state. A pause and a cancellation show at once, though the copies of a transaction that has begun may be on their way. */
   readonly state: RunState
-  /** Why it is in this state, where somebody or something gave a reason. */
+  /** Why it is in this state, where somebody or something gave a reason; for a run that nobody works on, since when, and what to do. */
   readonly stateReason: string | undefined
+  /**
+   * Since when no process works on a run that is `running`, epoch milliseconds: its process has left it, or was killed and its lease of 15 seconds is over by the clock of this
+   * process. `resume` goes on with it. Undefined while a process works on it, and in every other state.
+   */
+  readonly abandonedSinceMillis: number | undefined
   /** How many letters the plan has. */
   readonly count: number
   /** Letters that are dealt with: copied, given up by `discard`, or brought back by `restore`. */

@@ -36,6 +36,7 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             }
             const payload = payloadAccess(options, binding, credential)
             const { id } = yield* HttpRouter.params
+            const reason = yield* reasonOf
             const answer = respond.pipe(
               Effect.provideService(PayloadAccess, payload.access),
               Effect.provideService(Caller, callerOf(options, caller.success, binding, credential))
@@ -43,7 +44,7 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             return yield* Effect.onExit(answer, (exit) =>
               isReading(permissions) && !payload.isSeen()
                 ? Effect.void
-                : note(caller.success, { endpoint, binding, id, payload: payload.isSeen() }, exit)
+                : note(caller.success, { endpoint, binding, id, reason, payload: payload.isSeen() }, exit)
             )
           })
       })
@@ -178,19 +179,30 @@ interface Asked {
   readonly binding: string | undefined
   /** The id in its path. */
   readonly id: string | undefined
+  /** Why, of a command on a binding. */
+  readonly reason: string | undefined
   readonly payload: boolean
 }
+
+const reasonOf = Effect.map(HttpServerRequest.HttpServerRequest, ({ url }) => {
+  const { searchParams } = new URL(url, "http://localhost")
+  return searchParams.get("reason")?.slice(0, longestReason)
+})
+
+/** A request is noted whatever it says, and its reason may be longer than one that is taken. */
+const longestReason = 1_000
 
 /** One line for each change that somebody asked for, or payload that somebody saw, and how it ended. */
 const note = (
   { name }: Principal,
-  { endpoint: { identifier }, binding, id, payload }: Asked,
+  { endpoint: { identifier }, binding, id, reason, payload }: Asked,
   exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
 ) => {
   const of = binding === undefined ? "" : ` of binding '${binding}'`
   const what = `${identifier}${id === undefined ? "" : ` '${id}'`}${of}${payload ? ", with payload," : ""}`
-  // A name with a line break must not look like another line.
-  return LogLine.info(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}`))
+  const why = reason === undefined ? "" : `, because: ${reason}`
+  // A name or a reason with a line break must not look like another line.
+  return LogLine.info(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}${why}`))
 }
 
 const outcomeOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): string => {

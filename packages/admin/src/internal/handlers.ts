@@ -28,8 +28,9 @@ const bindings = (api: AdminApi) =>
           unregister: ({ params }) => admin.unregister(params.name),
           start: ({ params }) => admin.start(params.name),
           stop: ({ params }) => admin.stop(params.name),
-          pause: ({ params, query }) => admin.pause(params.name, query),
-          resume: ({ params, query }) => admin.resume(params.name, query),
+          // The line about the request has the reason.
+          pause: ({ params, query: { reason: _, ...tier } }) => admin.pause(params.name, tier),
+          resume: ({ params, query: { reason: _, ...tier } }) => admin.resume(params.name, tier),
           health: () => admin.health
         })
     })

@@ -14,6 +14,7 @@ const shownBytes = 65_536
 const timeOf = <K extends string>(name: K, millis: number): { readonly [N in K]?: string } =>
   (isDate(millis) ? { [name]: isoOf(millis) } : {}) as { readonly [N in K]?: string }
 
+/** The groups of dead letters. `payload`: with messages of errors. */
 export const groupsOf = (
   { groups, other, foreign, unreadable, readMillis }: DeadLetterGroup.GroupReport,
   payload: boolean
@@ -37,6 +38,7 @@ const groupOf = (group: DeadLetterGroup.DeadLetterGroup, payload: boolean): Answ
   }
 }
 
+/** A page of dead letters. `payload`: with keys, messages of errors, and reasons in words. */
 export const pageOf = ({ letters, next }: DeadLetterList.SummaryPage, payload: boolean): Answers.Page => ({
   letters: letters.map((letter) => summaryOf(letter, payload)),
   ...given("next", next)
@@ -53,6 +55,7 @@ const summaryOf = (letter: DeadLetterList.Summary, payload: boolean): Answers.Su
     ...given("owner", letter.owner),
     ...given("valueBytes", letter.valueBytes),
     ...given("unreadable", letter.unreadable?.detail),
+    history: letter.history.map(eventOf),
     ...(payload
       ? {
           exceptionMessage: letter.exceptionMessage,
@@ -63,8 +66,18 @@ const summaryOf = (letter: DeadLetterList.Summary, payload: boolean): Answers.Su
   }
 }
 
+const eventOf = ({ action, atMillis, runId, by, reason, copy }: DeadLetterList.LetterEvent): Answers.LetterEvent => ({
+  action,
+  ...timeOf("at", atMillis),
+  ...given("run", runId),
+  ...given("by", by),
+  ...given("reason", reason),
+  ...given("copy", copy === undefined ? undefined : `${copy.topic}-${copy.partition}@${copy.offset}`)
+})
+
+/** One dead letter. `payload`: with key, value, headers and causes. */
 export const letterOf = (
-  { letter, state, unreadable, key, value }: DeadLetterList.DecodedDeadLetter,
+  { letter, state, unreadable, key, value, history }: DeadLetterList.DecodedDeadLetter,
   payload: boolean
 ): Answers.Letter => {
   const { record, lastExceptionClass, lastExceptionMessage, dltReason, dltDetail } = letter
@@ -77,13 +90,14 @@ export const letterOf = (
       ...{ originalOffset: letter.originalOffset, totalAttempts: letter.totalAttempts },
       ...{ replayCount: letter.replayCount, owner: letter.owner, valueBytes: letter.value?.length },
       key: letter.key === null ? undefined : new TextDecoder().decode(letter.key.subarray(0, 1_024)),
-      ...given("unreadable", unreadable)
+      ...{ history, ...given("unreadable", unreadable) }
     },
     payload
   )
   const tiers = letter.tierHistory.map(({ tier, exceptionClass, attempts }) => ({ tier, exceptionClass, attempts }))
   if (key === undefined || value === undefined) return { ...summary, tiers }
   return {
+    ...given("cameBackFrom", letter.runId),
     ...{ ...summary, tiers, decodable: Result.isSuccess(key) && Result.isSuccess(value) },
     ...given("payload", payload ? payloadOf(letter, key, value) : undefined)
   }
@@ -135,14 +149,15 @@ export const rehearsalOf = ({ id, startedMillis, end }: Kept, payload: boolean):
   if (end === undefined) return { ...begun, status: "running" }
   if (Exit.isSuccess(end.exit)) return { ...begun, status: "done", report: reportOf(end.exit.value, payload) }
   const error = Cause.squash(end.exit.cause)
+  const isKnown = Predicate.hasProperty(error, "_tag")
   return {
-    ...begun,
-    status: "failed",
-    error: Predicate.hasProperty(error, "_tag") ? String(error._tag) : "InternalError"
+    ...{ ...begun, status: "failed", error: isKnown ? String(error._tag) : "InternalError" },
+    ...given("message", payload && isKnown && error instanceof Error ? error.message : undefined)
   }
 }
 
-const reportOf = (report: Rehearsal.Report, payload: boolean): Answers.RehearsalReport => {
+/** The result of a rehearsal. `payload`: with messages of errors, and reasons in words. */
+export const reportOf = (report: Rehearsal.Report, payload: boolean): Answers.RehearsalReport => {
   const { mode, complete, published, tookMillis } = report
   return {
     ...{ mode, complete, published, tookMillis },
@@ -168,8 +183,8 @@ const routeText = (route: Route.Route, payload: boolean): string =>
   Route.describe(!payload && route._tag === "DeadLetter" ? Route.deadLetter() : route)
 
 const countsOf = (counts: Rehearsal.Counts): Rehearsal.Counts => {
-  const { selected, passes, decodes, undecodable, fails, timedOut, skipped, exhausted } = counts
-  return { selected, passes, decodes, undecodable, fails, timedOut, skipped, exhausted }
+  const { selected, passes, decodes, undecodable, fails, timedOut, stays, skipped, exhausted } = counts
+  return { selected, passes, decodes, undecodable, fails, timedOut, stays, skipped, exhausted }
 }
 
 const verdictOf = (
@@ -191,6 +206,8 @@ const verdictOf = (
       const shown = { verdict: _tag, undecodable: halves.map(({ path }) => path) }
       return payload ? { ...shown, message: halves.map(({ detail }) => detail).join("; ") } : shown
     }
+    case "Stays":
+      return { verdict: _tag, ...given("message", payload ? verdict.reason : undefined) }
     case "Skipped":
       return { verdict: _tag, because: verdict.because }
     default:

@@ -7,7 +7,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
-import { PayloadAccess } from "./middlewares.ts"
+import { Caller, PayloadAccess } from "./middlewares.ts"
 import { allowed } from "./parameters.ts"
 import { jsonText, onCluster, parsed } from "./requests.ts"
 import * as SelectionBody from "./selectionBody.ts"
@@ -26,7 +26,9 @@ export const layer = (api: AdminApi) =>
           Effect.gen(function* () {
             const body = SelectionBody.readBody(parsed(yield* jsonText(request)))
             if (Result.isFailure(body)) return yield* new InvalidRequest({ issues: body.failure })
-            return yield* admin.rehearse(params.name, body.success)
+            const { select, ...options } = body.success
+            if (options.transform !== undefined) yield* (yield* Caller).demand("transform")
+            return yield* admin.rehearse(params.name, select, options)
           })
         )
         .handleAll({

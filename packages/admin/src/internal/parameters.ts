@@ -16,6 +16,7 @@ export const allowed = {
   state: `one or more of ${DeadLetterList.states.join(", ")}, with commas`,
   group: "a fingerprint such as v1-9f86d081884c7d65 or own-payments",
   text: "a text, 1 to 200 characters",
+  reason: "a text that says why, for the log: 1 to 1000 characters",
   before: "'next' of the page before",
   limit: "a whole number, 1 to 500",
   position: "the position of a dead letter in its topic, such as 3@17",
@@ -73,6 +74,7 @@ export const state = Schema.String.annotate({ description: allowed.state }).pipe
 )
 export const group = textOf("group", (text) => DeadLetterSelection.issues({ fingerprints: [text] }).length === 0)
 export const text = textOf("text", ({ length }) => length >= 1 && length <= 200)
+export const reason = textOf("reason", (given) => given.trim() !== "" && given.length <= 1_000)
 export const before = textOf("before", DeadLetterList.isCursor)
 export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))
 export const position = Schema.String.annotate({ description: allowed.position })

@@ -41,19 +41,37 @@ export const selectSchema = {
 /** The body of a rehearsal, for the OpenAPI document. */
 export const jsonSchema = {
   ...{ type: "object", required: ["select"], additionalProperties: false },
-  properties: { select: selectSchema }
+  properties: {
+    select: selectSchema,
+    transform: {
+      type: "string",
+      minLength: 1,
+      description: "The name of a function of the binding that repairs the letters"
+    }
+  }
+}
+
+/** The body of a rehearsal. */
+export interface RehearsalBody {
+  readonly select: DeadLetterSelection.DeadLetterSelection
+  readonly transform?: string
 }
 
 /** Reads the body of a rehearsal. */
-export const readBody = (
-  body: unknown
-): Result.Result<DeadLetterSelection.DeadLetterSelection, ReadonlyArray<ParameterIssue>> => {
+export const readBody = (body: unknown): Result.Result<RehearsalBody, ReadonlyArray<ParameterIssue>> => {
   if (!isRecord(body))
     return Result.fail([{ path: "", found: kindOf(body), allowed: "an object with the key 'select'" }])
-  const unknown = Object.keys(body).filter((name) => name !== "select")
   const found = readSelect(body["select"])
-  const issues = unknown.map((path): ParameterIssue => ({ path, found: "an unknown key", allowed: "select" }))
-  if (issues.length === 0) return found
+  const { transform } = body
+  const isName = transform === undefined || (typeof transform === "string" && transform !== "")
+  const issues: ReadonlyArray<ParameterIssue> = [
+    ...Object.keys(body)
+      .filter((name) => name !== "select" && name !== "transform")
+      .map((path) => ({ path, found: "an unknown key", allowed: "select, transform" })),
+    ...(isName ? [] : [{ path: "transform", found: kindOf(transform), allowed: "the name of a transform" }])
+  ]
+  if (issues.length === 0 && isName)
+    return Result.map(found, (select) => ({ select, ...(transform === undefined ? {} : { transform }) }))
   return Result.fail([...issues, ...(Result.isFailure(found) ? found.failure : [])])
 }
 

@@ -29,9 +29,3 @@ export const jsonText = (value: unknown): string =>
       typeof each === "bigint" ? String(each) : each instanceof Map ? Object.fromEntries(each) : each,
     2
   )
-
-/** A time in UTC; the number where no calendar has it. */
-export const timeText = (millis: number): string => {
-  const time = new Date(millis)
-  return Number.isNaN(time.getTime()) ? String(millis) : time.toISOString()
-}

@@ -1,7 +1,27 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, CurrentTransaction, IdempotencyStore, Outcome, type Rehearsal, Route, Serde } from "@eventbus/core"
+import {
+  Binding,
+  CurrentTransaction,
+  IdempotencyStore,
+  LetterTransform,
+  Outcome,
+  type Rehearsal,
+  RetryPolicy,
+  Route,
+  Serde
+} from "@eventbus/core"
 import { Context, Effect, Layer, Metric, Schema, Tracer } from "effect"
-import { advance, append, inTime, scenario, settle, start, until, valuesOf } from "../../../../test/scenarios/bus.ts"
+import {
+  advance,
+  append,
+  inTime,
+  scenario,
+  settle,
+  start,
+  text,
+  until,
+  valuesOf
+} from "../../../../test/scenarios/bus.ts"
 import { answers, withoutUnhandled } from "../../../../test/scenarios/hostileAnswers.ts"
 import { orders, store } from "./ordersLetters.ts"
 
@@ -248,10 +268,76 @@ describe("a rehearsal of dead letters", () => {
         [
           ["DeadLetterResult", Route.deadLetter("no such order")],
           ["Error", Route.pause],
-          ["Error", Route.retry],
-          ["Interrupted", Route.retry]
+          ["Error", Route.deadLetter()],
+          ["Interrupted", Route.deadLetter()]
         ]
       )
+    })
+  )
+
+  scenario("OPS-05 a route leads to a tier only where the binding has one", () =>
+    Effect.gen(function* () {
+      yield* store([{ value: "retry" }, { value: "nextTier" }, { value: "second" }, { value: "later" }])
+      const tiered = RetryPolicy.tiered({ tiers: ["1 minute"] })
+      const routes = Effect.fnUntraced(function* (settings: {
+        readonly retry?: RetryPolicy.RetryPolicy
+        readonly onExhausted?: "dead-letter" | "halt"
+      }) {
+        const binding = Binding.make("orders", {
+          ...{ ...orders, ...settings },
+          classifier: ({ message }) =>
+            message === "retry"
+              ? Route.retry
+              : message === "second"
+                ? Route.tier(2)
+                : message === "later"
+                  ? Route.after("1 hour")
+                  : Route.nextTier,
+          handler: ({ value }) => Effect.die(new Error(value))
+        })
+        const letters = yield* Binding.deadLetters(Binding.rehearsable(binding, Layer.empty))
+        return verdicts(yield* inTime(letters.rehearse(all))).map((verdict) =>
+          verdict._tag === "Fails" ? Route.describe(verdict.route) : verdict._tag
+        )
+      })
+      assert.deepStrictEqual(yield* routes({ retry: tiered }), [
+        "attempts in place, then the next tier",
+        "the next tier",
+        "dead letter topic (the route asks for retry tier 2, and the binding has 1 retry tier)",
+        "the first tier that waits 3600000 ms"
+      ])
+      assert.deepStrictEqual((yield* routes({})).slice(0, 2), ["dead letter topic", "dead letter topic"])
+      assert.deepStrictEqual((yield* routes({ onExhausted: "halt" })).slice(0, 2), [
+        "pause of the binding",
+        "pause of the binding"
+      ])
+    })
+  )
+
+  scenario("OPS-05 OPS-06 with a transform it rehearses the repaired letters, and says which ones would stay", () =>
+    Effect.gen(function* () {
+      yield* store([{ value: "one" }, { value: "bad" }, { value: "lost" }])
+      const handled: Array<string> = []
+      const binding = Binding.make("orders", {
+        ...orders,
+        handler: ({ value }) => Effect.sync(() => handled.push(value)),
+        transforms: {
+          repair: (letter) =>
+            text(letter.value) === "lost"
+              ? Effect.fail(new LetterTransform.Skip({ reason: "nobody knows it" }))
+              : Effect.succeed({ value: `repaired ${text(letter.value)}` })
+        }
+      })
+      const letters = yield* Binding.deadLetters(Binding.rehearsable(binding, Layer.empty))
+      const report = yield* inTime(letters.rehearse(all, { transform: "repair" }))
+      assert.deepStrictEqual(handled, ["repaired one", "repaired bad"])
+      assert.deepInclude(report, { selected: 3, passes: 2, stays: 1, skipped: 0 })
+      assert.deepStrictEqual(verdicts(report)[2], {
+        _tag: "Stays",
+        reason: "Transform 'repair' skips it: nobody knows it"
+      })
+      const unknown = yield* inTime(Effect.flip(letters.rehearse(all, { transform: "mend" })))
+      assert.deepInclude(unknown, { _tag: "InvalidArgument", argument: "transform", given: "mend", expected: "repair" })
     })
   )
 

@@ -43,7 +43,7 @@ const target = { groupId: "billing", adopts: [], deadLetterTopic: "orders.DLT", 
 
 /** All pages of so many, as offsets. */
 const pagesOf = Effect.fnUntraced(function* (limit: number, firstBlock: number) {
-  const shown: Array<DeadLetterList.Summary> = []
+  const shown: Array<Omit<DeadLetterList.Summary, "history">> = []
   let before = progress.logEnd
   while (true) {
     const tail = new PartitionTail(progress, before, firstBlock)

@@ -183,7 +183,7 @@ describe("plans over dead letters", () => {
       const plan = yield* inTime(runs.plan({ ...atOnce, transform: "repair" }))
       const refused = yield* failure((yield* runsOf("host-b")).apply(plan.id))
       assert.match(refused.message, /may write to 'orders' instead of 'orders', 'returns'/)
-      assert.match(refused.message, /no transform 'repair' any more/)
+      assert.match(refused.message, /transform .repair., a function in the code of the binding, is missing/)
     })
   )
 

@@ -37,7 +37,9 @@ describe("entries of runs in the journal", () => {
       Entries.apply(slashed, group, record(`halt/${id}/${group}`, halt))
       Entries.apply(slashed, group, record(`batch/${id}/3/${group}`, '{"v":1,"taken":2,"copies":[]}'))
       expect(slashed.get(id)?.halt?.entry.reason).toBe("full")
-      expect([...(slashed.get(id)?.batches ?? [])].map(([number, { taken }]) => [number, taken])).toEqual([[3, 2]])
+      expect([...(slashed.get(id)?.batches ?? [])].map(([number, { entry }]) => [number, entry.taken])).toEqual([
+        [3, 2]
+      ])
     }
   })
 

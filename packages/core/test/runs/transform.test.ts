@@ -163,7 +163,7 @@ describe("transforms of dead letters", () => {
         assert.deepInclude(yield* inTime(Fiber.join(fiber), "1 second"), { state: "paused", dealtWith: 1 })
         const refused = yield* inTime(Effect.flip((yield* runsOf("host-b")).resume(plan.id)))
         assert.strictEqual(refused._tag, "PlanStale")
-        assert.match(refused.message, /no transform 'double' any more/)
+        assert.match(refused.message, /transform 'double', a function in the code of the binding, is missing/)
         assert.lengthOf(yield* ofRun("orders", plan.id), 1)
         assert.deepInclude(yield* inTime(runs.resume(plan.id)), { state: "done", dealtWith: 2 })
         assert.deepStrictEqual(yield* ofRun("orders", plan.id), ["2", "4"])

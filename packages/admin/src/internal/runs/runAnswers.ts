@@ -5,6 +5,7 @@ import { DeadLetterSelection, type ReplayPlan, type ReplayRun } from "@eventbus/
 import type * as Answers from "../../RunAnswers.ts"
 import { countsOf, given, isDate, isoOf } from "../answersOf.ts"
 
+/** A plan. `payload`: with the keys of its selection, and the reasons of refusals in words. */
 export const planOf = (plan: ReplayPlan.Plan, payload: boolean): Answers.Plan => {
   const { id, action, tier, transform, rate, canary, canaryWaitMillis, stopAbove, ignoreMaxReplays } = plan
   const { reason, by, count, passedOver, unreadable } = plan
@@ -47,7 +48,7 @@ const refusedOf = (
   ...given("refusals", payload ? countsOf(refusals) : undefined)
 })
 
-export const runOf = (run: ReplayRun.RunSummary, payload: boolean): Answers.Run => {
+const runOf = (run: ReplayRun.RunSummary, payload: boolean): Answers.Run => {
   const { id, action, tier, transform, state, stateReason, reason, by, count, dealtWith, refused, rate, host, pid } =
     run
   return {
@@ -55,11 +56,18 @@ export const runOf = (run: ReplayRun.RunSummary, payload: boolean): Answers.Run 
     ...given("tier", tier),
     ...given("transform", transform),
     ...given("stateReason", stateReason),
+    ...given("abandonedSince", run.abandonedSinceMillis === undefined ? undefined : isoOf(run.abandonedSinceMillis)),
     ...given("refusals", payload ? countsOf(run.refusals) : undefined),
     ...{ started: isoOf(run.startedAtMillis), updated: isoOf(run.updatedAtMillis) }
   }
 }
 
+/** All runs. `payload`: with the reasons of refusals in words. */
+export const runsOf = (runs: ReadonlyArray<ReplayRun.RunSummary>, payload: boolean): Answers.Runs => ({
+  runs: runs.map((run) => runOf(run, payload))
+})
+
+/** A run and the outcome of its copies. `payload`: with the reasons of refusals in words. */
 export const receiptOf = (receipt: ReplayRun.Receipt, payload: boolean): Answers.Receipt => {
   const { passed, cameBack, waiting, unknown = 0, elsewhere, closed } = receipt
   return { ...runOf(receipt, payload), passed, cameBack, waiting, unknown, elsewhere, closed }

@@ -51,7 +51,7 @@ export const make = Effect.fnUntraced(function* (
     }),
     runs: Effect.fnUntraced(function* (name, { payload = false } = {}) {
       const runs = yield* connector.runs(name)
-      return { runs: (yield* runs.list).map((run) => RunAnswers.runOf(run, payload)) }
+      return RunAnswers.runsOf(yield* runs.list, payload)
     }),
     receipt: Effect.fnUntraced(function* (name, id, { payload = false } = {}) {
       const runs = yield* connector.runs(name)

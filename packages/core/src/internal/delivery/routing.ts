@@ -17,6 +17,7 @@ import { inHeadersOf, readPosition } from "../record/origin.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
 import * as Tiers from "../retry/tiers.ts"
+import { nextDestination } from "../settings/deliveries.ts"
 import type { StartGate } from "../slots/startGate.ts"
 import { type ConsumerContext, reportPublishFailed, reportSettled } from "./consumerContext.ts"
 import { deadLetterTarget } from "./deadLetterTarget.ts"
@@ -91,10 +92,8 @@ const toNextTier = <R>(
   failed: FailedDelivery
 ): DeliveryResult | Effect.Effect<DeliveryResult> => {
   const { definition } = context
-  // In a batch that goes on, a retried record would come back alone, out of its batch (ruling 53).
-  const skipsTiers = definition.listenerType === "BATCH" && definition.batchFailureStrategy === "DLQ_AND_CONTINUE"
   const { state } = failed
-  const next = skipsTiers ? "exhausted" : definition.tiers.nextDestination(state.tier, state.attempt, destination)
+  const next = nextDestination(definition, state, destination)
   if (next === "no-such-tier") {
     const detail = Tiers.noSuchTier(destination, definition.tiers)
     return deadLetter(context, partition, record, failed, "NON_RETRYABLE", detail)

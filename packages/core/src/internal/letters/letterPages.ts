@@ -4,11 +4,12 @@
  */
 import { Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
-import { states as allStates, type Query, type Summary, type SummaryPage } from "../../DeadLetterList.ts"
+import { states as allStates, type Query, type SummaryPage } from "../../DeadLetterList.ts"
 import type { InvalidArgument } from "../../Replay.ts"
 import * as Fingerprint from "../failure/fingerprint.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
+import { LetterHistory } from "./letterHistory.ts"
 import type { LettersTarget } from "./lettersTarget.ts"
 import * as PageCursor from "./pageCursor.ts"
 import { type Budget, PartitionTail } from "./partitionTail.ts"
@@ -32,7 +33,8 @@ export const page = Effect.fnUntraced(function* (
   const budget: Budget = { records: mostRecords, bytes: mostBytes }
   return yield* Effect.scoped(
     Effect.gen(function* () {
-      const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin)
+      const history = new LetterHistory()
+      const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin, history.add)
       const firstBlock = Math.ceil((limit * 1.25) / Math.max(1, partitions.length)) + 4
       const tails = partitions.map((progress) => {
         // A partition that was added after the first page has only dead letters that arrived later.
@@ -45,7 +47,7 @@ export const page = Effect.fnUntraced(function* (
         refill,
         { concurrency: 4, discard: true }
       )
-      const letters: Array<Summary> = []
+      const letters: Array<Summaries.Shown> = []
       while (letters.length < limit) {
         const tail = newestOf(tails)
         if (tail === undefined) break
@@ -55,7 +57,10 @@ export const page = Effect.fnUntraced(function* (
         else yield* refill(tail)
       }
       const shownFrom = tails.map((tail) => tail.shownFrom)
-      return { letters, next: newestOf(tails) === undefined ? undefined : PageCursor.write(shownFrom) }
+      return {
+        letters: history.of(target, letters),
+        next: newestOf(tails) === undefined ? undefined : PageCursor.write(shownFrom)
+      }
     })
   )
 })

@@ -12,6 +12,7 @@ import * as Decoding from "../record/decoding.ts"
 import * as Preparing from "../record/preparing.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
+import { LetterHistory } from "./letterHistory.ts"
 import { type LettersTarget, ofUnreadable, read } from "./lettersTarget.ts"
 
 /** Longest wait for a schema, which an outage of its source may hold back for as long as it lasts. */
@@ -31,7 +32,8 @@ export const letter = Effect.fnUntraced(function* (
   const position = yield* Arguments.position("letter", "position", asked)
   return yield* Effect.scoped(
     Effect.gen(function* () {
-      const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin)
+      const history = new LetterHistory()
+      const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin, history.add)
       const found = partitions.find(({ partition }) => partition === position.partition)
       const { partition, offset } = position
       if (found === undefined || offset < found.logStart || offset >= found.logEnd) return undefined
@@ -41,11 +43,15 @@ export const letter = Effect.fnUntraced(function* (
       )
       if (page === undefined) return undefined
       const { unreadable, records } = page
-      if (unreadable !== undefined) return { ...ofUnreadable(unreadable), unreadable, key: undefined, value: undefined }
+      if (unreadable !== undefined)
+        return { ...ofUnreadable(unreadable), unreadable, key: undefined, value: undefined, history: [] }
       const record = records[0]!
       yield* prepare(serdes, record)
+      const stated = read(target, found, record)
+      const [told] = history.of(target, [{ partition, offset, deadLetteredMillis: stated.letter.dltTimestamp }])
       return {
-        ...read(target, found, record),
+        ...stated,
+        history: told!.history,
         key: Decoding.read(serdes.key, record.key, record, "key"),
         value: Decoding.read(serdes.value, record.value, record, "value")
       }

@@ -4,7 +4,6 @@
 import { Effect, Stream } from "effect"
 import type { UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { Summary } from "../../DeadLetterList.ts"
 import * as BigInts from "../base/bigInts.ts"
 import type { PartitionProgress } from "../replay/replayProgress.ts"
 import type * as TopicScan from "../replay/topicScan.ts"
@@ -22,7 +21,7 @@ export interface Budget {
 
 /** A dead letter that the page may have next. */
 interface Entry {
-  readonly summary: Summary
+  readonly summary: Summaries.Shown
   /** When it was dead-lettered. A batch that cannot be read has no time, and comes at once. */
   readonly millis: number
 }
@@ -61,7 +60,7 @@ export class PartitionTail {
   }
 
   /** The newest that was read and not shown. */
-  take(): Summary | undefined {
+  take(): Summaries.Shown | undefined {
     return this.#entries.pop()?.summary
   }
 

@@ -6,6 +6,7 @@
 import { type Cause, Clock, type Context, Effect, Exit, Option, type Scope, Stream } from "effect"
 import type { UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
+import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import type { DryRunLayerFailed, Options, Report, Verdict } from "../../Rehearsal.ts"
 import type { InvalidArgument } from "../../Replay.ts"
@@ -18,7 +19,11 @@ import * as Preparing from "../record/preparing.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
 import type * as TopicScan from "../replay/topicScan.ts"
+import * as Tiers from "../retry/tiers.ts"
+import * as RequestIssues from "../runs/requestIssues.ts"
+import * as Transforms from "../runs/transforms.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import { nextDestination } from "../settings/deliveries.ts"
 import * as DryRun from "./dryRun.ts"
 import { type LettersTarget, ofUnreadable, read, type StatedLetter, wholeOf } from "./lettersTarget.ts"
 import { preparationMillis } from "./oneLetter.ts"
@@ -47,11 +52,12 @@ export const rehearse = Effect.fnUntraced(function* <R>(
   yield* Arguments.within("rehearse", "limit", limit, [1, most])
   yield* Arguments.within("rehearse", "timeoutMillis", timeoutMillis, [1, most])
   yield* Arguments.count("rehearse", listed, "listed")
+  const prepare = yield* preparationOf(target.definition, options.transform)
   const startedMillis = yield* Clock.currentTimeMillis
   const tally = new RehearsalTally(listed)
   const progress: Progress<R> = { dryRun: undefined, complete: true }
   const bounds = { limit, endMillis: startedMillis + timeoutMillis }
-  const whole = Effect.scoped(run(target, selection, bounds, { tally, progress }))
+  const whole = Effect.scoped(run(target, selection, bounds, { tally, progress, prepare }))
   // A call, or a wait for something, may take longer than the whole rehearsal.
   if (Option.isNone(yield* Effect.timeoutOption(whole, timeoutMillis))) progress.complete = false
   const { dryRun, complete } = progress
@@ -68,6 +74,32 @@ interface Bounds {
   readonly endMillis: number
 }
 
+interface Rehearsing<R> {
+  readonly tally: RehearsalTally
+  readonly progress: Progress<R>
+  readonly prepare: Preparation
+}
+
+/** The letter that a run would copy, or why the letter stays. */
+type Preparation = (letter: DeadLetterRecord) => Effect.Effect<DeadLetterRecord | string>
+
+/** The function of the binding that repairs letters; without a name, they stay as they are. */
+const preparationOf = Effect.fnUntraced(function* (
+  { transforms, serdes }: BindingDefinition<unknown>,
+  name: string | undefined
+): Effect.fn.Return<Preparation, InvalidArgument> {
+  if (name === undefined) return Effect.succeed
+  const transform = transforms.get(name)
+  return transform === undefined
+    ? yield* Arguments.refuse(
+        "rehearse",
+        "transform",
+        name,
+        RequestIssues.transformNames(Array.from(transforms.keys()))
+      )
+    : Transforms.prepare({ name, transform, serdes })
+})
+
 /** A rehearsal may be ended at any moment: what it has found by then counts. */
 interface Progress<R> {
   dryRun: DryRun.DryRun<R> | undefined
@@ -79,7 +111,7 @@ const run = Effect.fnUntraced(function* <R>(
   target: RehearsalTarget<R>,
   selection: DeadLetterSelection.DeadLetterSelection,
   { limit, endMillis }: Bounds,
-  { tally, progress: found }: { readonly tally: RehearsalTally; readonly progress: Progress<R> }
+  { tally, progress: found, prepare }: Rehearsing<R>
 ): Effect.fn.Return<void, BrokerError | DryRunLayerFailed, Scope.Scope> {
   const admin = yield* target.broker.admin
   const { partitions, scan } = yield* ReplayProgress.load(target, admin)
@@ -87,7 +119,12 @@ const run = Effect.fnUntraced(function* <R>(
   const isSelected = DeadLetterSelection.matches(selection)
   const nowMillis = yield* Clock.currentTimeMillis
   const { definition, hostname } = target
-  const judge = judgeOf(definition, { definition, hostname, clusterId: admin.clusterId, nowMillis }, found.dryRun)
+  const judge = judgeOf(
+    definition,
+    { definition, hostname, clusterId: admin.clusterId, nowMillis },
+    found.dryRun,
+    prepare
+  )
   let isEnded = false
   for (const progress of partitions) {
     const range = rangeOf(wholeOf(target, progress), selection)
@@ -136,12 +173,15 @@ const rangeOf = (whole: TopicScan.Range, { records }: DeadLetterSelection.DeadLe
 const judgeOf = <R>(
   definition: BindingDefinition<R>,
   rehearsed: RehearsedRecord.Rehearsed,
-  dryRun: DryRun.DryRun<R> | undefined
+  dryRun: DryRun.DryRun<R> | undefined,
+  prepare: Preparation
 ) => {
   const missingFor = Preparing.make(definition.serdes)
-  return Effect.fnUntraced(function* ({ letter, state }: StatedLetter): Effect.fn.Return<Verdict> {
+  return Effect.fnUntraced(function* ({ letter: stored, state }: StatedLetter): Effect.fn.Return<Verdict> {
     if (state === "dealt-with" || state === "foreign" || state === "unreadable")
       return { _tag: "Skipped", because: state }
+    const letter = yield* prepare(stored)
+    if (typeof letter === "string") return { _tag: "Stays", reason: letter }
     const record = RehearsedRecord.of(rehearsed, letter)
     if (record === undefined) return { _tag: "Skipped", because: "refused" }
     for (const each of missingFor?.(record) ?? []) yield* Effect.timeoutOption(each, preparationMillis)
@@ -160,20 +200,34 @@ const decodes: Verdict = { _tag: "Decodes" }
 const failing = (definition: BindingDefinition<unknown>, cause: Cause.Cause<unknown>): Verdict => {
   const failure = Failures.fromCause(cause)
   // It is called again, as after any failure that no rule is about.
-  if (failure === undefined) return { _tag: "Fails", exceptionClass: "Interrupted", message: "", route: Route.retry }
-  const route = routeOf(definition.classify(cause, 0, failure))
+  if (failure === undefined) {
+    const route = routeOf(definition, { inPlace: true, destination: { _tag: "NextTier" } })
+    return { _tag: "Fails", exceptionClass: "Interrupted", message: "", route }
+  }
+  const route = routeOf(definition, definition.classify(cause, 0, failure))
   return { _tag: "Fails", exceptionClass: failure.className, message: failure.message, route }
 }
 
-/** The route that leads to a decision. */
-const routeOf = ({ inPlace, destination }: Classification.Decision): Route.Route => {
+/** The first delivery of a copy, in the main topic. */
+const firstDelivery = { tier: 0, attempt: 1 }
+
+/** The route that leads to a decision. A tier that the binding does not have is none: the record goes where those go that have been through all tiers. */
+const routeOf = (
+  definition: BindingDefinition<unknown>,
+  { inPlace, destination }: Pick<Classification.Decision, "inPlace" | "destination">
+): Route.Route => {
   switch (destination._tag) {
     case "NextTier":
-      return inPlace ? Route.retry : Route.nextTier
     case "Tier":
-      return inPlace ? Route.retryThenTier(destination.tier) : Route.tier(destination.tier)
-    case "After":
-      return Route.after(destination.delayMillis)
+    case "After": {
+      const next = nextDestination(definition, firstDelivery, destination)
+      if (next === "no-such-tier") return Route.deadLetter(Tiers.noSuchTier(destination, definition.tiers))
+      if (next === "exhausted") return definition.onExhausted === "dead-letter" ? Route.deadLetter() : Route.pause
+      if (destination._tag === "After") return Route.after(destination.delayMillis)
+      if (destination._tag === "Tier")
+        return inPlace ? Route.retryThenTier(destination.tier) : Route.tier(destination.tier)
+      return inPlace ? Route.retry : Route.nextTier
+    }
     case "DeadLetter":
       return Route.deadLetter(destination.reason)
     case "Pause":

@@ -13,7 +13,7 @@ const mostFailures = 20
 type Figures = { -readonly [K in keyof Counts]: number }
 
 const figures = (): Figures => ({
-  ...{ selected: 0, passes: 0, decodes: 0, undecodable: 0, fails: 0, timedOut: 0, skipped: 0, exhausted: 0 }
+  ...{ selected: 0, passes: 0, decodes: 0, undecodable: 0, fails: 0, timedOut: 0, stays: 0, skipped: 0, exhausted: 0 }
 })
 
 const figureOf: { readonly [T in Verdict["_tag"]]: keyof Figures } = {
@@ -22,6 +22,7 @@ const figureOf: { readonly [T in Verdict["_tag"]]: keyof Figures } = {
   Undecodable: "undecodable",
   Fails: "fails",
   TimedOut: "timedOut",
+  Stays: "stays",
   Skipped: "skipped"
 }
 

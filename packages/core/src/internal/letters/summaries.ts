@@ -11,7 +11,10 @@ const shownKeyBytes = 1_024
 /** Bytes of a key or a value that a text is looked for in. */
 const searchedBytes = 65_536
 
-export const of = ({ letter, state }: StatedLetter): Summary => {
+/** A summary, without what the journal tells of it. */
+export type Shown = Omit<Summary, "history">
+
+export const of = ({ letter, state }: StatedLetter): Shown => {
   const { record, key, value } = letter
   return {
     ...{ partition: record.partition, offset: record.offset, state, fingerprint: letter.fingerprint },

@@ -9,7 +9,8 @@ import * as LogLine from "../base/logLine.ts"
 import * as Failures from "../failure/failure.ts"
 import { failureText } from "../failure/failureText.ts"
 import * as RetryState from "../record/retryState.ts"
-import { type BindingDefinition, mostAttempts } from "../settings/bindingDefinition.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import { mostAttempts } from "../settings/deliveries.ts"
 
 type SettledEvent = Extract<EventBusEvent, { readonly _tag: "Settled" }>
 type Definition = BindingDefinition<unknown>

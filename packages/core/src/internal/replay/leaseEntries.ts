@@ -54,24 +54,26 @@ const key = /^lease\/([^/]{1,64})\/(.*)$/s
 const digits = /^\d{1,19}$/
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(ReplayLeaseHolder))
 
-/** Applies a record of the journal to the last entries of a group's runs. Any other record, and a malformed entry, changes nothing. */
+/** Applies a record of the journal to the last entries of a group's runs, and answers the entry that it writes or ends. Any other record, and a malformed entry, changes nothing. */
 export const apply = (
   entries: Map<string, LeaseEntry>,
   groupId: string,
   record: ConsumerRecord,
   seenMillis: number
-): void => {
+): LeaseEntry | undefined => {
   const [, run, group] = key.exec(record.key === null ? "" : decoder.decode(record.key)) ?? []
-  if (run === undefined || group !== groupId) return
+  if (run === undefined || group !== groupId) return undefined
   if (record.value === null) {
+    const ended = entries.get(run)
     entries.delete(run)
-    return
+    return ended
   }
   const holder = Option.getOrUndefined(decode(decoder.decode(record.value)))
-  if (holder === undefined) return
+  if (holder === undefined) return undefined
   const claim = holder.claim !== undefined && digits.test(holder.claim) ? BigInt(holder.claim) : record.offset
-  const appendedMillis = appendedMillisOf(record)
-  entries.set(run, { holder, claim, appendedMillis, seenMillis })
+  const written = { holder, claim, appendedMillis: appendedMillisOf(record), seenMillis }
+  entries.set(run, written)
+  return written
 }
 
 /** When the cluster appended a record; undefined where the journal keeps the times of its writers. */

@@ -13,7 +13,7 @@ import * as JournalTail from "./journalTail.ts"
 import * as Entries from "./leaseEntries.ts"
 
 /** A lease that is not renewed for so long is over. */
-const leaseMillis = 15_000
+export const leaseMillis = 15_000
 
 export interface LeaseLog {
   /** Reads to the end of the journal, past `least`, and answers the other runs whose lease is not over, the first one first. */

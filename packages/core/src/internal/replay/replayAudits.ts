@@ -4,7 +4,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import type { PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { ProducerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { Discarded, Restored } from "../../Replay.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
@@ -23,7 +23,7 @@ export const discardedEntry = (
   topic: string,
   groupId: string,
   letter: DeadLetterRecord,
-  why: Pick<Discarded, "reason" | "discardedAt" | "by">
+  why: Pick<Discarded, "reason" | "discardedAt" | "by" | "runId">
 ): ProducerRecord => {
   const { record, originalTopic, originalPartition, originalOffset, lastExceptionClass, lastExceptionMessage } = letter
   const { partition, offset } = record
@@ -39,12 +39,13 @@ export const discardedEntry = (
 /** The entries of a record that is no longer discarded. */
 export const restoredEntries = (
   topic: string,
-  { groupId, partition, offset, reason, discardedAt, by }: Discarded,
-  why: Pick<Restored, "reason" | "by" | "restoredAt">
+  { groupId, partition, offset, reason, discardedAt, by, runId }: Discarded,
+  why: Pick<Restored, "reason" | "by" | "restoredAt" | "runId">
 ): ReadonlyArray<ProducerRecord> => {
   const audit: Restored = {
     ...{ groupId, partition, offset, ...why, discardedBecause: reason, discardedAt },
-    ...(by === undefined ? {} : { discardedBy: by })
+    ...(by === undefined ? {} : { discardedBy: by }),
+    ...(runId === undefined ? {} : { discardedRunId: runId })
   }
   return [
     { topic, key: keyOf("discarded", audit), value: null },
@@ -55,27 +56,36 @@ export const restoredEntries = (
 const keyOf = (kind: string, { partition, offset, groupId }: Pick<Discarded, "partition" | "offset" | "groupId">) =>
   encoder.encode(`${kind}/${partition}/${offset}/${groupId}`)
 
-/** The records that the groups have discarded, or restored. An unreadable entry is left out. */
-const audits =
-  <A extends Discarded | Restored>(kind: string, decode: (value: unknown) => Option.Option<A>) =>
+/** Finds the last entries of a kind among records of the journal, as far as they are of the groups. An unreadable entry is left out. */
+type Find<A> = (records: Iterable<ConsumerRecord>, groups: CopyOwner.Groups) => ReadonlyArray<A>
+
+const finder =
+  <A extends Discarded | Restored>(kind: string, decode: (value: unknown) => Option.Option<A>): Find<A> =>
+  (records, groups) => {
+    const found = new Map<string, A>()
+    for (const { key, value, transactional } of records) {
+      const name = key === null ? "" : decoder.decode(key)
+      if (!name.startsWith(`${kind}/`) || transactional === false) continue
+      const audit = value === null ? undefined : Option.getOrUndefined(decode(decoder.decode(value)))
+      if (value === null) found.delete(name)
+      else if (audit !== undefined && CopyOwner.isOurs(groups, audit.groupId)) found.set(name, audit)
+    }
+    return Array.from(found.values())
+  }
+
+export const discardedIn = finder("discarded", Schema.decodeUnknownOption(Schema.fromJsonString(Discarded)))
+export const restoredIn = finder("restored", Schema.decodeUnknownOption(Schema.fromJsonString(Restored)))
+
+/** Reads the records that the groups have discarded, or restored. */
+const reader =
+  <A>(find: Find<A>) =>
   (
     scan: TopicScan,
     topic: string,
     logOffsets: ReadonlyArray<PartitionOffsets>,
     groups: CopyOwner.Groups
   ): Effect.Effect<ReadonlyArray<A>, BrokerError> =>
-    Effect.map(Stream.runCollect(Journal.entries(scan, topic, logOffsets)), (records) => {
-      const found = new Map<string, A>()
-      for (const { key, value, transactional } of records) {
-        const name = key === null ? "" : decoder.decode(key)
-        if (!name.startsWith(`${kind}/`) || transactional === false) continue
-        const audit = value === null ? undefined : Option.getOrUndefined(decode(decoder.decode(value)))
-        if (value === null) found.delete(name)
-        else if (audit !== undefined && CopyOwner.isOurs(groups, audit.groupId)) found.set(name, audit)
-      }
-      return Array.from(found.values())
-    })
+    Effect.map(Stream.runCollect(Journal.entries(scan, topic, logOffsets)), (records) => find(records, groups))
 
-export const discarded = audits("discarded", Schema.decodeUnknownOption(Schema.fromJsonString(Discarded)))
-
-export const restored = audits("restored", Schema.decodeUnknownOption(Schema.fromJsonString(Restored)))
+export const discarded = reader(discardedIn)
+export const restored = reader(restoredIn)

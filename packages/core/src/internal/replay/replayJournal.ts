@@ -92,18 +92,24 @@ const emptyJournal = (): MutableJournal => ({
 export const empty: Journal = emptyJournal()
 
 /**
- * Reads the whole journal, and answers the part of each of the groups. `logOffsets` are those of the journal topic. Groups may share a journal, so a transaction of
+ * Reads the whole journal, and answers the part of each of the groups. `onEntry` gets every record, in order. `logOffsets` are those of the journal topic. Groups may share a journal, so a transaction of
  * another one can hide what this one has written, while the committed offset of the same transaction is known already: the journal is read behind open transactions.
  */
 export const load = (
   scan: TopicScan,
   topic: string,
   logOffsets: ReadonlyArray<PartitionOffsets>,
-  groupIds: ReadonlyArray<string>
+  groupIds: ReadonlyArray<string>,
+  onEntry: (record: ConsumerRecord) => void = () => {}
 ): Effect.Effect<ReadonlyMap<string, Journal>, BrokerError> => {
   const journals = new Map(groupIds.map((groupId): [string, MutableJournal] => [groupId, emptyJournal()]))
   return entries(scan, topic, logOffsets).pipe(
-    Stream.runForEach((record) => Effect.sync(() => apply(record, journals))),
+    Stream.runForEach((record) =>
+      Effect.sync(() => {
+        onEntry(record)
+        apply(record, journals)
+      })
+    ),
     Effect.as(journals)
   )
 }

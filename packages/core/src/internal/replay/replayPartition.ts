@@ -221,12 +221,13 @@ const copiesOf = Effect.fnUntraced(function* (run: Run, batch: Batch) {
 
 /** The audit entries of records that are given up. */
 const discardsOf = Effect.fnUntraced(function* ({ options, selection }: Run, batch: Batch) {
-  const { discardedBecause: reason, discardedBy: by } = selection
+  const { discardedBecause: reason, discardedBy: by, planned } = selection
   if (reason === undefined) return []
   const { deadLetterTopic, groupId } = options
   const journal = Journal.topicOf(deadLetterTopic)
   const nowMillis = yield* Clock.currentTimeMillis
-  const why = { reason, discardedAt: nowMillis, ...(by === undefined ? {} : { by }) }
+  const ofRun = planned === undefined ? {} : { runId: planned.runId }
+  const why = { reason, discardedAt: nowMillis, ...(by === undefined ? {} : { by }), ...ofRun }
   return batch.letters.map((letter) => Audits.discardedEntry(journal, groupId, letter, why))
 })
 

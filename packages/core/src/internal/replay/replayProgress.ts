@@ -55,10 +55,11 @@ export interface ReplayProgress {
   readonly scan: TopicScan.TopicScan
 }
 
-/** Loads the progress. It has no partitions when the topic does not exist or is empty. */
+/** Loads the progress. It has no partitions when the topic does not exist or is empty. `onEntry` gets every record of the journal, in order. */
 export const load = Effect.fnUntraced(function* (
   { broker, groupId, adopts, deadLetterTopic, maxBufferedBytes }: Target,
-  admin: Admin
+  admin: Admin,
+  onEntry?: (record: ConsumerRecord) => void
 ): Effect.fn.Return<ReplayProgress, BrokerError, Scope.Scope> {
   const journalTopic = Journal.topicOf(deadLetterTopic)
   const [logOffsets, journalOffsets] = yield* Effect.all(
@@ -67,7 +68,7 @@ export const load = Effect.fnUntraced(function* (
   )
   const scan = yield* TopicScan.open({ broker, admin, maxRecordBytes: maxBufferedBytes })
   if (logOffsets.every(({ logStart, logEnd }) => logStart >= logEnd)) return { partitions: [], scan }
-  const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts])
+  const journals = yield* Journal.load(scan, journalTopic, journalOffsets, [groupId, ...adopts], onEntry)
   const at = { scan, deadLetterTopic, logOffsets }
   const committed = yield* committedOf(admin, deadLetterTopic, groupId)
   const own = yield* ofGroup(at, committed, journals.get(groupId))

@@ -60,13 +60,14 @@ export const notesOf = Effect.fnUntraced(function* (
     if (given === undefined) return []
     const { partition, offset } = record
     const { reason, by } = selection.restores!
+    const ofRun = selection.planned === undefined ? {} : { runId: selection.planned.runId }
     // Its former name may have dealt with it, too: both say that it waits.
     const former = ReplayProgress.formerNameOf(progress, record)
     return [
       ...waitingAgain(topic, groupId, progress, record),
       ...(former === undefined ? [] : waitingAgain(topic, former, progress.former.get(former), record)),
       ...(former === undefined ? [] : [Journal.tombstone("adopted", topic, groupId, partition, offset)]),
-      ...Audits.restoredEntries(topic, given, { reason, by, restoredAt: nowMillis })
+      ...Audits.restoredEntries(topic, given, { reason, by, restoredAt: nowMillis, ...ofRun })
     ]
   })
 })

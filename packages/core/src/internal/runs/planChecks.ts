@@ -67,7 +67,7 @@ export const refuseChanged = Effect.fnUntraced(function* (
     ...changedTopics(PlanSelection.mayWriteTo(options, { action, tier }), entry.mayWriteTo),
     ...(transform === undefined || options.transforms.has(transform)
       ? []
-      : [`the binding has no transform '${transform}' any more`])
+      : [`transform '${transform}', a function in the code of the binding, is missing in this process`])
   ]
   if (changes.length > 0) return yield* new PlanStale({ id, changes })
 })

@@ -8,6 +8,7 @@ import * as Entries from "./runEntries.ts"
 import * as RunFate from "./runFate.ts"
 import * as RunJournal from "./runJournal.ts"
 import type { Options } from "./runOptions.ts"
+import * as Workers from "./workers.ts"
 
 /** A plan that was applied. */
 export type Applied = Entries.Told & {
@@ -28,12 +29,21 @@ export const stateOf = ({ run, ...told }: Applied): Pick<RunSummary, "state" | "
   return { state: halt.verb === "pause" ? "paused" : "cancelled", stateReason: halt.reason }
 }
 
-export const summaryOf = (told: Applied): RunSummary => {
+/** A run that says that it is running is worked on, or is left to whoever resumes it. */
+const workedOn = (told: Applied, abandonedSince: Workers.AbandonedSince) => {
+  const shown = stateOf(told)
+  const abandonedSinceMillis = shown.state === "running" ? abandonedSince(told) : undefined
+  if (abandonedSinceMillis === undefined) return { ...shown, abandonedSinceMillis }
+  const since = new Date(abandonedSinceMillis).toISOString()
+  return { ...shown, stateReason: `no process works on it since ${since}; resume it`, abandonedSinceMillis }
+}
+
+export const summaryOf = (told: Applied, abandonedSince: Workers.AbandonedSince): RunSummary => {
   const { plan, run, rate, id } = told
   const { action, tier, transform, reason, by, count } = plan.entry
   const { refused, refusals, startedAt, host, pid } = run.entry
   return {
-    ...{ id, action, tier, transform, reason, by, count, ...stateOf(told) },
+    ...{ id, action, tier, transform, reason, by, count, ...workedOn(told, abandonedSince) },
     ...{ dealtWith: Entries.takenOf(told), refused, refusals: new Map(Object.entries(refusals)) },
     ...{ rate: rate?.entry.rate ?? plan.entry.rate, startedAtMillis: startedAt, host, pid },
     updatedAtMillis: run.millis
@@ -47,7 +57,7 @@ export const read = Effect.fnUntraced(function* (
   journal: RunJournal.RunJournal,
   told: Applied
 ): Effect.fn.Return<Receipt, BrokerError, Scope.Scope> {
-  const summary = summaryOf(told)
+  const summary = summaryOf(told, yield* Workers.read(options, journal))
   if (told.closed !== undefined) {
     const { v: _, ...counts } = told.closed.entry
     return { ...summary, ...counts, waiting: 0, closed: true }
@@ -59,7 +69,7 @@ export const read = Effect.fnUntraced(function* (
   // A process may be about to obey a cancellation.
   const closed = isOver(stateOf(told).state) && told.run.entry.state !== "running" && waiting === 0
   if (closed) yield* keep(options, admin, journal, told.id, counts)
-  return { ...summaryOf(told), ...counts, waiting, closed }
+  return { ...summaryOf(told, yield* Workers.read(options, journal)), ...counts, waiting, closed }
 })
 
 /** A reader without the ACL to write reads the same again. */

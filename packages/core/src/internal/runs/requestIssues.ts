@@ -63,10 +63,15 @@ const selectionIssue = ({ path, given: found, expected: allowed }: DeadLetterSel
   allowed
 })
 
+/** The transforms that a binding has, for one who names another. */
+export const transformNames = (transforms: ReadonlyArray<string>): string =>
+  transforms.length === 0
+    ? "none: in this process the binding has no transforms, which are functions in its code"
+    : transforms.join(", ")
+
 const transformKind = (transforms: ReadonlyArray<string> | undefined): Ranges.Kind => {
   if (transforms === undefined) return Kinds.name
-  const names = transforms.length === 0 ? "none: the binding has no transforms" : transforms.join(", ")
-  return Kinds.make(names, (name) => typeof name === "string" && transforms.includes(name))
+  return Kinds.make(transformNames(transforms), (name) => typeof name === "string" && transforms.includes(name))
 }
 
 const tierIssues = (action: unknown, tier: unknown): ReadonlyArray<ConfigurationIssue> => {

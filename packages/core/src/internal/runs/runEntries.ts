@@ -125,7 +125,7 @@ export interface Told {
   rate?: At<RateEntry> | undefined
   closed?: At<ClosedEntry> | undefined
   /** By number. */
-  readonly batches: Map<number, BatchEntry>
+  readonly batches: Map<number, At<BatchEntry>>
 }
 
 const schemas = {
@@ -182,20 +182,22 @@ export const apply = (all: Map<string, Told>, groupId: string, found: ConsumerRe
   const [, kind, ofKind, ofBatch, number, group] = form.exec(decoder.decode(found.key)) ?? []
   const id = ofKind ?? ofBatch
   if (id === undefined || group !== groupId) return
-  const told = all.get(id) ?? { id, batches: new Map<number, BatchEntry>() }
+  const told = all.get(id) ?? { id, batches: new Map<number, At<BatchEntry>>() }
   const text = found.value === null ? undefined : decoder.decode(found.value)
-  if (number !== undefined) applyBatch(told, Number(number), text)
-  else applyEntry(told, kind as Kind, text, found)
+  const at = { offset: found.offset, appendedMillis: Entries.appendedMillisOf(found), millis: found.timestamp }
+  if (number !== undefined) applyBatch(told, Number(number), text, at)
+  else applyEntry(told, kind as Kind, text, at)
   all.set(id, told)
 }
 
-const applyBatch = (told: Told, number: number, text: string | undefined): void => {
+type Where = Omit<At<unknown>, "entry">
+
+const applyBatch = (told: Told, number: number, text: string | undefined, at: Where): void => {
   if (text === undefined) told.batches.delete(number)
-  else Option.map(decoders.batch(text), (entry) => told.batches.set(number, entry))
+  else Option.map(decoders.batch(text), (entry) => told.batches.set(number, { entry, ...at }))
 }
 
-const applyEntry = (told: Told, kind: Kind, text: string | undefined, found: ConsumerRecord): void => {
-  const at = { offset: found.offset, appendedMillis: Entries.appendedMillisOf(found), millis: found.timestamp }
+const applyEntry = (told: Told, kind: Kind, text: string | undefined, at: Where): void => {
   const put = <A>(decoded: Option.Option<A>, keep: (entry: At<A> | undefined) => void) => {
     if (text === undefined) keep(undefined)
     else if (Option.isSome(decoded)) keep({ entry: decoded.value, ...at })
@@ -209,7 +211,7 @@ const applyEntry = (told: Told, kind: Kind, text: string | undefined, found: Con
 
 /** How many letters the transactions of a run deal with. */
 export const takenOf = ({ batches }: Told): number =>
-  Array.from(batches.values()).reduce((sum, { taken }) => sum + taken, 0)
+  Array.from(batches.values()).reduce((sum, { entry }) => sum + entry.taken, 0)
 
 /** A `halt` entry that the run has not obeyed yet. */
 export const pendingHalt = ({ halt, run }: Told): HaltEntry | undefined =>

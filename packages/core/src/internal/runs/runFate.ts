@@ -110,7 +110,7 @@ interface KnownCopy {
 const makeCopies = ({ batches }: Told) => {
   const read = new Map<BatchEntry, ReadonlyArray<KnownCopy>>()
   return (): ReadonlyArray<KnownCopy> =>
-    Array.from(batches.values()).flatMap((batch) => {
+    Array.from(batches.values()).flatMap(({ entry: batch }) => {
       const copies = read.get(batch) ?? copiesOf(batch)
       read.set(batch, copies)
       return copies

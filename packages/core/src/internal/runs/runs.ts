@@ -24,6 +24,7 @@ import * as RunJournal from "./runJournal.ts"
 import type { Options } from "./runOptions.ts"
 import * as RunProgress from "./runProgress.ts"
 import * as Survey from "./survey.ts"
+import * as Workers from "./workers.ts"
 
 /** Plans that nobody has applied for so long are forgotten. */
 const forgottenMillis = 86_400_000
@@ -97,7 +98,8 @@ export const make = (options: Options): Runs => {
   return {
     plan: Effect.fnUntraced(function* (given: PlanRequest) {
       const request = yield* Requests.plan(options, given)
-      return yield* plan(options, request)
+      const id = globalThis.crypto.randomUUID()
+      return yield* plan(options, id, request).pipe(annotated(id))
     }, Effect.scoped),
     getPlan: Effect.fnUntraced(function* (id: string) {
       yield* Requests.id("getPlan", id)
@@ -107,23 +109,15 @@ export const make = (options: Options): Runs => {
     }, Effect.scoped),
     apply: Effect.fnUntraced(function* (id: string, work?: WorkOptions) {
       yield* Requests.id("apply", id)
-      const session = yield* open(options)
-      yield* apply(options, session, id, noted(work))
-      return yield* Effect.catchTag(receiptOf(options, session, id), "UnknownRun", Effect.die)
+      return yield* Effect.gen(function* () {
+        const session = yield* open(options)
+        yield* apply(options, session, id, noted(work))
+        return yield* Effect.catchTag(receiptOf(options, session, id), "UnknownRun", Effect.die)
+      }).pipe(annotated(id))
     }, Effect.scoped),
     resume: Effect.fnUntraced(function* (id: string, given?: WorkOptions) {
       yield* Requests.id("resume", id)
-      const session = yield* open(options)
-      yield* alive(options, session, id)
-      yield* leased(options, (lease, state) =>
-        Effect.gen(function* () {
-          yield* session.journal.load
-          const told = yield* alive(options, session, id)
-          yield* PlanChecks.refuseChanged(options, session.admin, id, told.plan.entry)
-          yield* work(options, session, told, { lease, state, hasBegun: noted(given) })
-        })
-      )
-      return yield* receiptOf(options, session, id)
+      return yield* resume(options, id, given).pipe(annotated(id))
     }, Effect.scoped),
     ...ordersOf(options),
     receipt: Effect.fnUntraced(function* (id: string) {
@@ -132,18 +126,22 @@ export const make = (options: Options): Runs => {
     }, Effect.scoped),
     list: Effect.gen(function* () {
       const { journal } = yield* open(options)
-      const summaries = journal.all().filter(Receipts.isApplied).map(Receipts.summaryOf)
+      const abandonedSince = yield* Workers.read(options, journal)
+      const applied = journal.all().filter(Receipts.isApplied)
+      const summaries = applied.map((told) => Receipts.summaryOf(told, abandonedSince))
       return summaries.sort((one, other) => other.startedAtMillis - one.startedAtMillis)
     }).pipe(Effect.scoped)
   }
 }
 
+/** Lines of the log say for which plan, or run, they are written. */
+const annotated = (id: string) => Effect.annotateLogs({ runId: id })
+
 /** Makes a plan and writes it, with the ends of those that are forgotten. */
-const plan = Effect.fnUntraced(function* (options: Options, request: Requests.Request) {
+const plan = Effect.fnUntraced(function* (options: Options, id: string, request: Requests.Request) {
   const { admin, journal } = yield* open(options)
   const survey = yield* Survey.make(options, admin, request)
   const nowMillis = yield* Clock.currentTimeMillis
-  const id = globalThis.crypto.randomUUID()
   const entry = PlanEntries.make(options, request, survey, nowMillis)
   const forgotten = journal
     .all()
@@ -208,6 +206,21 @@ const apply = (
       )
     )
   })
+
+/** Goes on with a run that is not over. */
+const resume = Effect.fnUntraced(function* (options: Options, id: string, given?: WorkOptions) {
+  const session = yield* open(options)
+  yield* alive(options, session, id)
+  yield* leased(options, (lease, state) =>
+    Effect.gen(function* () {
+      yield* session.journal.load
+      const told = yield* alive(options, session, id)
+      yield* PlanChecks.refuseChanged(options, session.admin, id, told.plan.entry)
+      yield* work(options, session, told, { lease, state, hasBegun: noted(given) })
+    })
+  )
+  return yield* receiptOf(options, session, id)
+})
 
 /** One line of the log says how the work ended. */
 const tell = ({ deadLetterTopic }: Options, id: string, { replayed }: RunState, halted: RunHalted | undefined) => {

@@ -104,19 +104,6 @@ export const groupOf = ({ groupId, retry, tiers }: BindingDefinition<unknown>, t
 /** The budget of one delivery (or batch): 70 % of `maxPollInterval` (ruling 18). */
 export const budgetMillis = (definition: BindingDefinition<unknown>): number => definition.maxPollIntervalMillis * 0.7
 
-/** Handler calls that a record gets over all tiers, while every one of them fails and no rule says otherwise. */
-export const mostAttempts = ({
-  retry,
-  tiers,
-  listenerType,
-  batchFailureStrategy
-}: BindingDefinition<unknown>): number => {
-  const skipsTiers = listenerType === "BATCH" && batchFailureStrategy === "DLQ_AND_CONTINUE"
-  let deliveries = 1
-  for (let tier = 1; tier <= (skipsTiers ? 0 : tiers.count); tier++) deliveries += tiers.deliveries(tier)
-  return deliveries * retry.blocking.maxAttempts
-}
-
 export const definePerRecord = <K, V, E, R, P, D>(
   givenName: string,
   given: Options<K, V, E, R> &

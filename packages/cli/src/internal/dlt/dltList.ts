@@ -1,16 +1,19 @@
 /**
  * `eventbus dlt list`: dead letters one by one, the newest first.
  */
-import { DeadLetterList, DeadLetterSelection, LogFormat } from "@eventbus/core"
+import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
+import { DeadLetterList, LogFormat } from "@eventbus/core"
 import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { group, shared, statesOf, withLetters } from "./deadLetters.ts"
-import { columns, jsonText, timeText } from "./text.ts"
+import * as Target from "../target.ts"
+import { columns, jsonText } from "../text.ts"
+import { group, statesOf, withOperator } from "./deadLetters.ts"
+import { eventText } from "./letterText.ts"
 
 export const list = Command.make(
   "list",
   {
-    ...shared,
+    ...Target.shared(),
     group: Flag.optional(group),
     state: Flag.String("state").pipe(
       Flag.withMetavar("state,..."),
@@ -33,37 +36,43 @@ export const list = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ group, state, text, before, limit, json, ...source }) {
+    const target = yield* Target.read(source, [])
     const states = yield* statesOf(state, DeadLetterList.states)
     const query: DeadLetterList.Query = {
-      ...{ limit, searchesPayload: true },
+      limit,
       ...Option.match(group, { onNone: () => ({}), onSome: (fingerprint) => ({ fingerprint }) }),
       ...Option.match(text, { onNone: () => ({}), onSome: (given) => ({ text: given }) }),
       ...Option.match(before, { onNone: () => ({}), onSome: (cursor) => ({ before: cursor }) }),
       ...(states === undefined ? {} : { states })
     }
-    const page = yield* withLetters(source, (letters) => letters.letters(query))
+    const page = yield* withOperator(source, target, (operator) => operator.page(query))
     yield* Console.log(json ? jsonText(page) : textOf(page))
   })
 ).pipe(
   Command.withShortDescription("Lists dead letters, the newest first"),
-  Command.withDescription("Lists dead letters, the newest first over all partitions, page by page."),
+  Command.withDescription(
+    "Lists dead letters, the newest first over all partitions, page by page, and what was done about each last."
+  ),
   Command.withExamples([
     { command: "eventbus dlt list app.yaml orders", description: "The newest 50" },
     { command: "eventbus dlt list app.yaml orders --group v1-9f86d081884c7d65 --text o-17", description: "Of a group" }
   ])
 )
 
-const textOf = ({ letters, next }: DeadLetterList.SummaryPage): string => {
-  const rows = letters.map((letter) =>
-    [
-      DeadLetterSelection.formatPosition(letter),
+const textOf = ({ letters, next }: DeadLetterAnswers.Page): string => {
+  const rows = letters.map((letter) => {
+    const { exceptionClass, exceptionMessage = "", history, unreadable } = letter
+    const last = history.at(-1)
+    return [
+      letter.position,
       letter.state,
-      timeText(letter.deadLetteredMillis),
+      letter.deadLettered ?? "",
       letter.fingerprint,
       letter.key ?? "",
-      letter.unreadable?.detail ?? `${letter.exceptionClass}: ${letter.exceptionMessage}`.slice(0, 200)
+      unreadable ?? `${exceptionClass}: ${exceptionMessage}`.slice(0, 200),
+      last === undefined ? "" : eventText(last)
     ].map(LogFormat.oneLine)
-  )
+  })
   const more = next === undefined ? [] : [`more: --before ${next}`]
   return [...(rows.length === 0 ? ["no dead letters"] : columns(rows)), ...more].join("\n")
 }

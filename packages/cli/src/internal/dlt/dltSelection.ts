@@ -5,8 +5,8 @@ import { Settings } from "@eventbus/config"
 import { DeadLetterSelection } from "@eventbus/core"
 import { Effect, Option } from "effect"
 import { Flag } from "effect/cli"
+import { type CommandFailed, refuseUsage } from "../failures.ts"
 import { group } from "./deadLetters.ts"
-import { type CommandFailed, refuseUsage } from "./failures.ts"
 
 const many = { least: 0, most: 1_000 }
 

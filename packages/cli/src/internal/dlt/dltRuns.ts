@@ -1,23 +1,15 @@
 /**
  * `eventbus dlt runs`, `receipt`, `pause`, `cancel` and `rate`: runs over dead letters, whichever process works on them.
  */
-import type { ReplayRun } from "@eventbus/core"
+import type * as RunAnswers from "@eventbus/admin/RunAnswers"
 import { Console, Effect } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { type Source, shared, withRuns } from "./deadLetters.ts"
-import { refuseUsage } from "./failures.ts"
+import { Command, Flag } from "effect/cli"
+import { refuseUsage } from "../failures.ts"
+import * as Target from "../target.ts"
+import { jsonText } from "../text.ts"
+import { withOperator } from "./deadLetters.ts"
+import type { Failed, Operator } from "./operator.ts"
 import { receiptText, runsText } from "./runText.ts"
-import { jsonText } from "./text.ts"
-
-/** The flags of a command about a run. */
-export const ofRun = {
-  file: shared.file,
-  binding: shared.binding,
-  id: Argument.String("id").pipe(Argument.withDescription("The id of the run")),
-  profile: shared.profile,
-  brokers: shared.brokers,
-  json: shared.json
-}
 
 /** An id for examples. */
 export const example = "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20"
@@ -32,26 +24,28 @@ export const reason = Flag.String("reason").pipe(
 export const checkReason = (given: string) =>
   given.trim() === "" ? refuseUsage("--reason is empty; allowed is a text that says why") : Effect.void
 
-interface OfRun extends Source {
-  readonly id: string
+interface OfRun extends Target.Source {
   readonly json: boolean
 }
 
 /** A command about a run, and the receipt after it. */
-const commanded = Effect.fnUntraced(function* <E extends Effect.Error<ReturnType<ReplayRun.RunCommand>>>(
-  { id, json, ...source }: OfRun,
-  command: (runs: ReplayRun.Runs) => Effect.Effect<void, E>
+const commanded = Effect.fnUntraced(function* (
+  { json, ...source }: OfRun,
+  further: ReadonlyArray<string>,
+  command: (operator: Operator, ...further: ReadonlyArray<string>) => Effect.Effect<RunAnswers.Receipt, Failed>
 ) {
-  const receipt = yield* withRuns(source, (runs) => Effect.andThen(command(runs), runs.receipt(id)))
-  yield* Console.log(json ? jsonText(receipt) : receiptText(receipt))
+  const target = yield* Target.read(source, further)
+  const receipt = yield* withOperator(source, target, (operator) => command(operator, ...target.further))
+  yield* Console.log(json ? jsonText(receipt) : receiptText(receipt, target.said))
 })
 
 export const runs = Command.make(
   "runs",
-  shared,
+  Target.shared(),
   Effect.fnUntraced(function* ({ json, ...source }) {
-    const found = yield* withRuns(source, ({ list }) => list)
-    yield* Console.log(json ? jsonText(found) : runsText(found))
+    const target = yield* Target.read(source, [])
+    const found = yield* withOperator(source, target, (operator) => operator.runs)
+    yield* Console.log(json ? jsonText(found) : runsText(found, target.said))
   })
 ).pipe(
   Command.withShortDescription("Lists the runs over dead letters"),
@@ -59,7 +53,9 @@ export const runs = Command.make(
   Command.withExamples([{ command: "eventbus dlt runs app.yaml orders", description: "All runs" }])
 )
 
-export const receipt = Command.make("receipt", ofRun, (given) => commanded(given, () => Effect.void)).pipe(
+export const receipt = Command.make("receipt", Target.shared("id"), (given) =>
+  commanded(given, ["id"], (operator, id = "") => operator.receipt(id))
+).pipe(
   Command.withShortDescription("Says what has become of a run's copies"),
   Command.withDescription(
     "Says how far a run is, and how many of its copies passed, came back, or wait. A receipt closes when its run is over and no copy waits."
@@ -70,10 +66,10 @@ export const receipt = Command.make("receipt", ofRun, (given) => commanded(given
 const halting = (verb: "pause" | "cancel") =>
   Effect.fnUntraced(function* ({ reason: why, ...given }: OfRun & { readonly reason: string }) {
     yield* checkReason(why)
-    yield* commanded(given, (runs) => runs[verb](given.id, why))
+    yield* commanded(given, ["id"], (operator, id = "") => operator.halt(verb, id, why))
   })
 
-export const pause = Command.make("pause", { ...ofRun, reason }, halting("pause")).pipe(
+export const pause = Command.make("pause", { ...Target.shared("id"), reason }, halting("pause")).pipe(
   Command.withShortDescription("Pauses a run over dead letters"),
   Command.withDescription("Pauses a run. The process that works on it ends its work within 5 seconds."),
   Command.withExamples([
@@ -81,7 +77,7 @@ export const pause = Command.make("pause", { ...ofRun, reason }, halting("pause"
   ])
 )
 
-export const cancel = Command.make("cancel", { ...ofRun, reason }, halting("cancel")).pipe(
+export const cancel = Command.make("cancel", { ...Target.shared("id"), reason }, halting("cancel")).pipe(
   Command.withShortDescription("Ends a run over dead letters for good"),
   Command.withDescription(
     "Ends a run for good. Copies that are published stay, and the other letters stay as they are."
@@ -91,13 +87,12 @@ export const cancel = Command.make("cancel", { ...ofRun, reason }, halting("canc
   ])
 )
 
-export const rate = Command.make(
-  "rate",
-  {
-    ...ofRun,
-    rate: Argument.Int("rate").pipe(Argument.withDescription("Most copies a second, 1 to 100000"))
-  },
-  ({ rate: given, ...of }) => commanded(of, (runs) => runs.setRate(of.id, given))
+export const rate = Command.make("rate", Target.shared("id", "rate"), (given) =>
+  commanded(given, ["id", "rate"], (operator, id = "", rate = "") =>
+    /^\d{1,6}$/.test(rate)
+      ? operator.setRate(id, Number(rate))
+      : refuseUsage(`the rate is "${rate}"; allowed is a whole number, 1 to 100000`)
+  )
 ).pipe(
   Command.withShortDescription("Sets the rate of a run"),
   Command.withDescription("Sets the rate of a run: most copies a second. The process that works on it obeys at once."),

@@ -1,16 +1,18 @@
 /**
  * `eventbus dlt groups`: dead letters by the reason of their failure.
  */
+import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
 import { DeadLetterGroup, LogFormat } from "@eventbus/core"
 import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { shared, statesOf, withLetters } from "./deadLetters.ts"
-import { columns, counted, jsonText, timeText } from "./text.ts"
+import * as Target from "../target.ts"
+import { columns, counted, jsonText } from "../text.ts"
+import { statesOf, withOperator } from "./deadLetters.ts"
 
 export const groups = Command.make(
   "groups",
   {
-    ...shared,
+    ...Target.shared(),
     state: Flag.String("state").pipe(
       Flag.withMetavar("state,..."),
       Flag.withDescription(`Only dead letters in these states: ${DeadLetterGroup.states.join(", ")}. Default: all`),
@@ -18,9 +20,10 @@ export const groups = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ state, json, ...source }) {
+    const target = yield* Target.read(source, [])
     const states = yield* statesOf(state, DeadLetterGroup.states)
-    const report = yield* withLetters(source, (letters) => letters.groups(states === undefined ? {} : { states }))
-    yield* Console.log(json ? jsonText(report) : textOf(report))
+    const found = yield* withOperator(source, target, (operator) => operator.groups(states))
+    yield* Console.log(json ? jsonText(found) : textOf(found))
   })
 ).pipe(
   Command.withShortDescription("Groups dead letters by the reason of their failure"),
@@ -33,13 +36,14 @@ export const groups = Command.make(
   ])
 )
 
-const textOf = ({ groups, other, foreign, unreadable }: DeadLetterGroup.GroupReport): string => {
-  const rows = groups.map(({ fingerprint, count, cameBack, exceptionClass, frame, message, lastMillis }) =>
+const textOf = ({ groups, other, foreign, unreadable }: DeadLetterAnswers.Groups): string => {
+  const rows = groups.map(({ fingerprint, count, cameBack, exceptionClass, frame, message = "", first, last }) =>
     [
       fingerprint,
       `${count} to deal with`,
       cameBack === 0 ? "" : `${cameBack} came back`,
-      timeText(lastMillis),
+      first === undefined ? "" : `oldest ${first}`,
+      last === undefined ? "" : `newest ${last}`,
       [exceptionClass, frame === undefined ? message : `at ${frame}`].join(" ")
     ].map(LogFormat.oneLine)
   )

@@ -1,24 +1,32 @@
 /**
  * `eventbus dlt rehearse`: what today's code would do with dead letters. The answer is no when one of them would not pass.
  */
-import { LogFormat, type Rehearsal, Route } from "@eventbus/core"
-import { Console, Effect } from "effect"
+import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
+import { LogFormat, type Rehearsal } from "@eventbus/core"
+import { Console, Effect, Option } from "effect"
 import { Command } from "effect/cli"
-import { aside, handlers, shared, withLetters } from "./deadLetters.ts"
+import { refuse } from "../failures.ts"
+import * as Target from "../target.ts"
+import { columns, counted, indent, jsonText } from "../text.ts"
+import { handlers, needHandlers, transform, withOperator } from "./deadLetters.ts"
 import * as Selection from "./dltSelection.ts"
-import { refuse } from "./failures.ts"
-import { columns, counted, indent, jsonText } from "./text.ts"
 
 export const rehearse = Command.make(
   "rehearse",
   {
-    ...shared,
+    ...Target.shared(),
     handlers,
+    transform,
     ...Selection.flags
   },
-  Effect.fnUntraced(function* ({ json, ...source }) {
+  Effect.fnUntraced(function* ({ json, transform, ...source }) {
+    const target = yield* Target.read(source, [])
     const selection = yield* Selection.read(source)
-    const report = yield* withLetters(source, (letters) => aside(letters.rehearse(selection)))
+    const name = Option.getOrUndefined(transform)
+    yield* needHandlers(name, source)
+    const report = yield* withOperator(source, target, (operator) =>
+      operator.rehearse(selection, name === undefined ? {} : { transform: name })
+    )
     yield* Console.log(json ? jsonText(report) : textOf(report))
     const { selected, passes, decodes, skipped, complete } = report
     if (passes + decodes + skipped < selected || !complete) return yield* refuse("")
@@ -26,7 +34,7 @@ export const rehearse = Command.make(
 ).pipe(
   Command.withShortDescription("Says what today's code would do with dead letters"),
   Command.withDescription(
-    "Decodes the selected dead letters with the serdes of --handlers, and calls their handlers within the layer `dryRun` of the module. Nothing is published, committed or remembered. Exit code 1 when one of them would not pass."
+    "Decodes the selected dead letters with the serdes of --handlers, and calls their handlers within the layer `dryRun` of the module. With --transform, the letters are repaired first. Nothing is published, committed or remembered. Exit code 1 when one of them would not pass."
   ),
   Command.withExamples([
     {
@@ -37,8 +45,8 @@ export const rehearse = Command.make(
   ])
 )
 
-const textOf = (report: Rehearsal.Report): string => {
-  const { mode, complete, groups, published } = report
+const textOf = (report: DeadLetterAnswers.RehearsalReport): string => {
+  const { mode, complete, groups, letters, published } = report
   return [
     `${counted(report.selected, "dead letter")}: ${countsText(report)}`,
     ...(mode === "decode"
@@ -48,17 +56,22 @@ const textOf = (report: Rehearsal.Report): string => {
     ...(complete ? [] : ["not all of them were rehearsed: a bound was reached"]),
     ...columns(groups.map((group) => [group.fingerprint, LogFormat.oneLine(group.exceptionClass), countsText(group)])),
     ...groups.flatMap(({ fingerprint, failures }) =>
-      failures.map(({ count, exceptionClass, message, route }) =>
+      failures.map(({ count, exceptionClass, message = "", route }) =>
         indent(
           1,
-          LogFormat.oneLine(
-            `${fingerprint}: ${count} fail as ${exceptionClass} ${message.slice(0, 200)} -> ${Route.describe(route)}`
-          )
+          LogFormat.oneLine(`${fingerprint}: ${count} fail as ${exceptionClass} ${message.slice(0, 200)} -> ${route}`)
         )
       )
-    )
+    ),
+    ...letters
+      .filter(({ verdict }) => verdict === "Stays")
+      .slice(0, mostShown)
+      .map(({ position, message = "stays" }) => indent(1, LogFormat.oneLine(`${position}: ${message}`)))
   ].join("\n")
 }
+
+/** Letters that would stay, one by one: so many say why. */
+const mostShown = 20
 
 const countsText = (counts: Rehearsal.Counts): string => {
   const parts: ReadonlyArray<readonly [number, string]> = [
@@ -67,6 +80,7 @@ const countsText = (counts: Rehearsal.Counts): string => {
     [counts.undecodable, "cannot be decoded"],
     [counts.fails, "would fail"],
     [counts.timedOut, "would not end in time"],
+    [counts.stays, "would stay as they are"],
     [counts.skipped, "skipped"],
     [counts.exhausted, "replayed too often for a replay that does not ignore maxReplays"]
   ]

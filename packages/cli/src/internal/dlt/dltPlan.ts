@@ -1,34 +1,34 @@
 /**
  * `eventbus dlt plan`, and the commands that make a plan and apply it at once: `run`, `discard` and `restore`.
  */
+import { Settings } from "@eventbus/config"
 import { ReplayPlan } from "@eventbus/core"
 import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { aside, handlers, type Source, shared, withRuns } from "./deadLetters.ts"
-import { ended } from "./dltApply.ts"
+import { refuse, refuseUsage } from "../failures.ts"
+import * as Target from "../target.ts"
+import { jsonText } from "../text.ts"
+import { handlers, needHandlers, transform, withOperator } from "./deadLetters.ts"
+import { ended, worked } from "./dltApply.ts"
 import { checkReason, reason } from "./dltRuns.ts"
 import * as Selection from "./dltSelection.ts"
-import { refuseUsage } from "./failures.ts"
 import { planText } from "./runText.ts"
-import { jsonText } from "./text.ts"
 
 const always = {
   ...Selection.flags,
   reason,
   by: Flag.String("by").pipe(
     Flag.withMetavar("name"),
-    Flag.withDescription("Who asks, for the record. Default: the name of this host"),
+    Flag.withDescription(
+      "Who asks, for the record. Default: the name of this host; with --url, that of the credential"
+    ),
     Flag.optional
   )
 }
 
 const ofCopies = {
   tier: Flag.Int("tier").pipe(Flag.withDescription("The retry tier, from 1, of --action toTier"), Flag.optional),
-  transform: Flag.String("transform").pipe(
-    Flag.withMetavar("name"),
-    Flag.withDescription("A function of the binding, in --handlers, that repairs the letters"),
-    Flag.optional
-  ),
+  transform,
   rate: Flag.Int("rate").pipe(Flag.withDescription("Most copies a second. Default: 50"), Flag.optional),
   canary: Flag.Int("canary").pipe(
     Flag.withDescription("So many copies come first, and the others wait for their fate. Default: 20"),
@@ -36,7 +36,7 @@ const ofCopies = {
   ),
   canaryWait: Flag.String("canary-wait").pipe(
     Flag.withMetavar("duration"),
-    Flag.withDescription("The longest wait for the fate of the canary. Default: 60 seconds"),
+    Flag.withDescription("The longest wait for the fate of the canary, such as 15s. Default: 60 seconds"),
     Flag.optional
   ),
   stopAbove: Flag.Finite("stop-above").pipe(
@@ -50,7 +50,7 @@ const ofCopies = {
   )
 }
 
-const all = { ...shared, handlers, ...always, ...ofCopies }
+const all = { ...Target.shared(), handlers, ...always, ...ofCopies }
 
 const actions = ["replay", "toTier", "discard", "restore"] as const
 
@@ -69,7 +69,7 @@ interface OfCopies {
   readonly ignoreMaxReplays: boolean
 }
 
-type Given = Always & Partial<OfCopies> & Source & { readonly json: boolean }
+type Given = Always & Partial<OfCopies> & Target.Source & { readonly json: boolean }
 
 const flagOf: Readonly<Record<string, string>> = {
   canaryWait: "canary-wait",
@@ -81,7 +81,11 @@ const flagOf: Readonly<Record<string, string>> = {
 const requestOf = Effect.fnUntraced(function* (action: ReplayPlan.PlanRequest["action"], given: Given) {
   yield* checkReason(given.reason)
   const select = yield* Selection.read(given)
-  const { by, tier, transform, rate, canary, canaryWait, stopAbove, ignoreMaxReplays } = given
+  const { by, tier, transform, rate, canary, stopAbove, ignoreMaxReplays } = given
+  const canaryWait = Option.map(given.canaryWait ?? Option.none(), durationOf)
+  if (Option.isSome(given.url) && Option.isSome(by)) {
+    return yield* refuseUsage("--by has no meaning beside --url: the credential says who asks")
+  }
   const optional = Object.entries({ by, tier, transform, rate, canary, canaryWait, stopAbove }).flatMap(
     ([name, value]) => (value !== undefined && Option.isSome<string | number>(value) ? [[name, value.value]] : [])
   )
@@ -90,22 +94,32 @@ const requestOf = Effect.fnUntraced(function* (action: ReplayPlan.PlanRequest["a
     ...(ignoreMaxReplays === true ? { ignoreMaxReplays } : {})
   }
   const [issue] = ReplayPlan.issues(request)
-  if (issue === undefined) return request as ReplayPlan.PlanRequest
+  if (issue === undefined) {
+    yield* needHandlers(Option.getOrUndefined(transform ?? Option.none()), given)
+    return request as ReplayPlan.PlanRequest
+  }
   const { path, found, allowed } = issue
   return yield* refuseUsage(`--${flagOf[path] ?? path} is ${found}; allowed is ${allowed}`)
 })
 
-/** Makes a plan, tells it on standard error, and applies it. */
+/** The milliseconds of a duration. Any other text stays as it is, and is refused by name. */
+const durationOf = (text: string): string | number => {
+  const millis = Settings.parseDuration(text)
+  return Number.isNaN(millis) ? text : millis
+}
+
+/** Makes a plan, tells it on standard error, and applies it when it has letters. */
 const planned = Effect.fnUntraced(function* (action: ReplayPlan.PlanRequest["action"], given: Given) {
+  const target = yield* Target.read(given, [])
   const request = yield* requestOf(action, given)
-  const receipt = yield* withRuns(given, (runs) =>
+  const receipt = yield* withOperator(given, target, (operator) =>
     Effect.gen(function* () {
-      const plan = yield* aside(runs.plan(request))
+      const plan = yield* operator.plan(request)
       yield* Console.error(planText(plan))
-      return yield* aside(runs.apply(plan.id))
+      return plan.count === 0 ? yield* refuse("") : yield* worked(operator, "apply", plan.id, target.said)
     })
   )
-  yield* ended(receipt, given.json)
+  yield* ended(receipt, target.said, given.json)
 })
 
 export const plan = Command.make(
@@ -115,14 +129,16 @@ export const plan = Command.make(
     action: Flag.Literals("action", actions).pipe(Flag.withDescription("What for"), Flag.withDefault("replay"))
   },
   Effect.fnUntraced(function* ({ action, ...given }) {
+    const target = yield* Target.read(given, [])
     const request = yield* requestOf(action, given)
-    const made = yield* withRuns(given, (runs) => aside(runs.plan(request)))
+    const made = yield* withOperator(given, target, (operator) => operator.plan(request))
     yield* Console.log(given.json ? jsonText(made) : planText(made))
+    if (made.count === 0) return yield* refuse("")
   })
 ).pipe(
   Command.withShortDescription("Says what a run would do with dead letters"),
   Command.withDescription(
-    "Makes a plan over the dead letters that meet all flags, and says how many there are, where they would go and which would stay. 'dlt apply' applies it, within 15 minutes."
+    "Makes a plan over the dead letters that meet all flags, and says how many there are, where they would go and which would stay. 'dlt apply' applies it, within 15 minutes. Exit code 1 when the plan has no letters."
   ),
   Command.withExamples([
     {
@@ -151,7 +167,9 @@ export const run = Command.make("run", all, (given) =>
   ])
 )
 
-export const discard = Command.make("discard", { ...shared, ...always }, (given) => planned("discard", given)).pipe(
+export const discard = Command.make("discard", { ...Target.shared(), ...always }, (given) =>
+  planned("discard", given)
+).pipe(
   Command.withShortDescription("Gives dead letters up"),
   Command.withDescription(
     "Gives dead letters up: they stay in the topic, and no replay takes them any more until 'dlt restore' brings them back."
@@ -161,7 +179,9 @@ export const discard = Command.make("discard", { ...shared, ...always }, (given)
   ])
 )
 
-export const restore = Command.make("restore", { ...shared, ...always }, (given) => planned("restore", given)).pipe(
+export const restore = Command.make("restore", { ...Target.shared(), ...always }, (given) =>
+  planned("restore", given)
+).pipe(
   Command.withShortDescription("Brings dead letters back that were given up"),
   Command.withDescription("Letters that were given up wait again, and every replay by command takes them."),
   Command.withExamples([

@@ -1,0 +1,99 @@
+/**
+ * The parts that the commands on dead letters share: the binding, straight on its cluster or in a running process, and their flags.
+ */
+import { Configuration } from "@eventbus/config"
+import { Binding } from "@eventbus/core"
+import { Effect, Option, References } from "effect"
+import { Flag } from "effect/cli"
+import * as Clusters from "../clusters.ts"
+import * as ConfigurationFile from "../configurationFile.ts"
+import { type CommandFailed, refuse, refuseUsage } from "../failures.ts"
+import * as HandlersModule from "../handlersModule.ts"
+import type * as Target from "../target.ts"
+import * as DirectOperator from "./directOperator.ts"
+import { type Failed, type Operator, toFailed } from "./operator.ts"
+
+/** The module with the handlers, for the commands that read records as the program does. */
+export const handlers = HandlersModule.flag.pipe(
+  Flag.withDescription("The module with the handlers, whose serdes read keys and values. Default: they are bytes"),
+  Flag.optional
+)
+
+/** Groups of dead letters, by fingerprint. */
+export const group = Flag.String("group").pipe(
+  Flag.withAlias("g"),
+  Flag.withMetavar("fingerprint"),
+  Flag.withDescription("Of this group, as 'dlt groups' names it")
+)
+
+/** A function of the user that repairs letters. */
+export const transform = Flag.String("transform").pipe(
+  Flag.withMetavar("name"),
+  Flag.withDescription("A function of the binding, in --handlers, that repairs the letters"),
+  Flag.optional
+)
+
+/** A transform is a function, and no file names one. The process behind `--url` has its code. */
+export const needHandlers = (
+  name: string | undefined,
+  { handlers = Option.none(), url }: Target.Source
+): Effect.Effect<void, CommandFailed> =>
+  name === undefined || Option.isSome(handlers) || Option.isSome(url)
+    ? Effect.void
+    : refuseUsage(
+        `transform '${name}' is a function in the code of the binding: --handlers MODULE names the module that has it`
+      )
+
+/** Runs something with the operations on the dead letters of the binding. */
+export const withOperator = <A>(
+  source: Target.Source,
+  target: Target.Target,
+  use: (operator: Operator) => Effect.Effect<A, Failed>
+) =>
+  Option.match(source.url, {
+    onNone: () => onCluster(source, target, use),
+    onSome: (url) =>
+      Effect.flatMap(
+        Effect.promise(() => import("./remoteOperator.ts")),
+        ({ make }) => Effect.mapError(Effect.flatMap(make(url, target.binding), use), toFailed)
+      )
+  })
+
+const onCluster = Effect.fnUntraced(function* <A>(
+  { profile, brokers, handlers = Option.none() }: Target.Source,
+  { file = "", binding: name }: Target.Target,
+  use: (operator: Operator) => Effect.Effect<A, Failed>
+) {
+  const application = yield* Effect.transposeOption(Option.map(handlers, HandlersModule.load))
+  const given = Option.match(application, { onNone: () => ({}), onSome: ({ handlers }) => ({ handlers }) })
+  const configuration = yield* ConfigurationFile.readValid({ file, profile, ...given })
+  const bindings = yield* Option.match(application, {
+    onNone: () => Effect.succeed(Configuration.withoutHandlers(configuration)),
+    onSome: ({ handlers }) => Effect.mapError(Configuration.bindings(configuration, handlers), toFailed)
+  })
+  const binding = bindings.find((each) => each.name === name)
+  if (binding === undefined) {
+    return yield* refuse(`no binding '${name}'; the file has ${bindings.map((each) => each.name).join(", ")}`)
+  }
+  return yield* Effect.gen(function* () {
+    const operator = DirectOperator.make(yield* Binding.deadLetters(binding), yield* Binding.runs(binding))
+    return yield* use(operator)
+  }).pipe(
+    Effect.mapError(toFailed),
+    Effect.provideService(References.LogToStderr, true),
+    Effect.provide(yield* Clusters.layer(configuration, brokers))
+  )
+})
+
+/** The states of a flag, with commas. */
+export const statesOf = <State extends string>(
+  text: Option.Option<string>,
+  known: ReadonlyArray<State>
+): Effect.Effect<ReadonlyArray<State> | undefined, CommandFailed> => {
+  if (Option.isNone(text)) return Effect.succeed(undefined)
+  const parts = text.value.split(",")
+  const isKnown = (part: string): part is State => known.some((state) => state === part)
+  return parts.every(isKnown)
+    ? Effect.succeed(parts)
+    : refuseUsage(`--state is "${text.value}"; allowed is one or more of ${known.join(", ")}, with commas`)
+}

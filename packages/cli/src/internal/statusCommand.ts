@@ -1,0 +1,80 @@
+/**
+ * `eventbus status`: the bindings of a running process, and what is wrong with them.
+ */
+import type * as Answers from "@eventbus/admin/Answers"
+import { LogFormat } from "@eventbus/core"
+import { Console, Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import type { Failed } from "./dlt/operator.ts"
+import { refuse } from "./failures.ts"
+import * as Flags from "./flags.ts"
+import { type Asking, atProcess } from "./runningProcess.ts"
+import * as Target from "./target.ts"
+import { columns, counted, jsonText } from "./text.ts"
+
+const watchInterval = "2 seconds"
+
+export const status = Command.make(
+  "status",
+  {
+    url: Target.requiredUrl,
+    watch: Flag.Boolean("watch").pipe(
+      Flag.withAlias("w"),
+      Flag.withDescription("Prints it again every two seconds, until Ctrl-C"),
+      Flag.withDefault(false)
+    ),
+    json: Flags.json
+  },
+  Effect.fnUntraced(function* ({ url, watch, json }) {
+    yield* atProcess(url, (asking) => (watch ? Effect.forever(watched(asking, json)) : shown(asking, json)))
+  })
+).pipe(
+  Command.withShortDescription("Shows the bindings of a running process"),
+  Command.withDescription(
+    "Shows the bindings of a running process by its admin API: state, lag, breaker, and what is wrong. Exit code 1 when its health is not UP."
+  ),
+  Command.withExamples([
+    { command: "eventbus status --url http://localhost:8080", description: "Now" },
+    { command: "eventbus status --url http://localhost:8080 --watch", description: "Every two seconds" }
+  ])
+)
+
+interface Status {
+  readonly health: Answers.HealthReport
+  readonly bindings: ReadonlyArray<Answers.BindingSummary>
+}
+
+const look = ({ client, asked }: Asking): Effect.Effect<Status, Failed> =>
+  Effect.all({ health: asked(client.bindings.health()), bindings: asked(client.bindings.list()) })
+
+const print = (found: Status, json: boolean) => Console.log(json ? jsonText(found) : statusText(found))
+
+const shown = Effect.fnUntraced(function* (asking: Asking, json: boolean) {
+  const found = yield* look(asking)
+  yield* print(found, json)
+  if (found.health.status !== "UP") return yield* refuse("")
+})
+
+const watched = Effect.fnUntraced(function* (asking: Asking, json: boolean) {
+  yield* print(yield* look(asking), json)
+  yield* Effect.sleep(watchInterval)
+})
+
+export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<string> => {
+  const { key, state, since, pausedBy, pausedTiers, lag, breaker } = binding
+  return [
+    key,
+    [state, ...(pausedBy.length === 0 ? [] : [`(${pausedBy.join(", ")})`])].join(" "),
+    `since ${since}`,
+    `lag ${lag}`,
+    pausedTiers.length === 0 ? "" : `paused ${pausedTiers.map((tier) => `tier ${tier}`).join(", ")}`,
+    breaker === undefined ? "" : `breaker ${breaker}`
+  ]
+}
+
+const statusText = ({ health, bindings }: Status): string =>
+  [
+    `${health.status}: ${counted(bindings.length, "binding")}${health.ready ? "" : ", not ready"}`,
+    ...health.reasons.map(({ message }) => LogFormat.oneLine(message)),
+    ...columns(bindings.map(bindingText))
+  ].join("\n")

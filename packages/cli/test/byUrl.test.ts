@@ -1,0 +1,293 @@
+/** OPS-22: the commands by `--url` on a process in memory. They print what the same commands print straight on the cluster. */
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { AdminWeb } from "@eventbus/admin"
+import { Binding, LetterTransform, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { ConfigProvider, Effect, Fiber, Logger } from "effect"
+import { eventually, everything, Refused, start, token } from "../../admin/test/api.ts"
+import * as DirectOperator from "../src/internal/dlt/directOperator.ts"
+import { jsonText } from "../src/internal/text.ts"
+import { eventbus } from "./eventbus.ts"
+
+const why = ["--reason", "INC-1204"]
+const text = (bytes: Uint8Array | null) => new TextDecoder().decode(bytes ?? new Uint8Array())
+
+/** The address of the API on a socket. */
+const served = (web: AdminWeb.AdminWeb) =>
+  Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof createServer>>((resume) => {
+      const server = createServer(web.nodeListener).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.sync(() => void server.close().closeAllConnections())
+  ).pipe(Effect.map((server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`))
+
+/** A process with these values dead-lettered; `heal` lets the handler take what comes from then on. */
+const withLetters = Effect.fnUntraced(function* (...values: ReadonlyArray<string>) {
+  let isBad = true
+  const made = Binding.make("orders", {
+    ...{ topic: "orders", groupId: "orders-group", value: Serde.string, retry: RetryPolicy.none },
+    onError: { Refused: Route.deadLetter("refused") },
+    handler: () => Effect.suspend(() => (isBad ? Effect.fail(new Refused()) : Effect.void)),
+    transforms: {
+      repair: ({ value }) =>
+        text(value) === "lost"
+          ? Effect.fail(new LetterTransform.Skip({ reason: "nobody knows it" }))
+          : Effect.succeed({ value: `repaired ${text(value)}` })
+    }
+  })
+  const lines: Array<string> = []
+  const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+  const program = yield* start({ bindings: [made] })
+  const web = yield* AdminWeb.make({ authorizer: everything }).pipe(
+    Effect.provideContext(program.context),
+    Effect.provide(Logger.layer([logger]))
+  )
+  yield* program.append("orders", ...values)
+  yield* eventually(
+    program.call("GET", "/eventbus/bindings/orders/dlt/stats"),
+    ({ body }) => body.count === values.length
+  )
+  const url = yield* served(web)
+  const asked = (credential: string, ...args: ReadonlyArray<string>) =>
+    Effect.provideService(
+      eventbus("/nowhere", ...args),
+      ConfigProvider.ConfigProvider,
+      ConfigProvider.fromUnknown({ EVENTBUS_TOKEN: credential })
+    )
+  const run = (...args: ReadonlyArray<string>) => asked(token, ...args, "--url", url)
+  const dlt = (command: string, ...args: ReadonlyArray<string>) => run("dlt", command, "orders", ...args)
+  const heal = Effect.sync(() => {
+    isBad = false
+  })
+  const letters = yield* program.connector.deadLetters("orders")
+  const runs = yield* program.connector.runs("orders")
+  return { ...program, url, asked, run, dlt, heal, lines, direct: DirectOperator.make(letters, runs) }
+})
+
+const planned = (out: string): string => JSON.parse(out).id
+
+describe("eventbus --url", () => {
+  it.live("OPS-22 status, pause and resume are about the process; its log has the reason", () =>
+    Effect.gen(function* () {
+      const { run, lines } = yield* withLetters("one")
+      const up = yield* run("status")
+      assert.deepStrictEqual([up.code, up.err], [0, ""])
+      assert.match(up.out, /^UP: 1 binding\n(?:.*\n)*default:orders {2}RUNNING {2}since \S+ {2}lag 0\n$/)
+      const paused = yield* run("pause", "orders", "--reason", "the shop\nis full")
+      assert.deepStrictEqual([paused.code, paused.err], [0, ""])
+      assert.match(paused.out, /^default:orders {2}PAUSED \(operator\)/)
+      assert.isTrue(
+        lines.some((line) =>
+          /^Admin API: pause of binding 'default:orders' by operator: done, because: the shop.*is full$/.test(line)
+        )
+      )
+      const shown = JSON.parse((yield* run("status", "--json")).out)
+      assert.strictEqual(shown.bindings[0].state, "PAUSED")
+      assert.match((yield* run("resume", "orders", ...why)).out, /RUNNING/)
+      assert.match((yield* run("stop", "orders", ...why)).out, /STOPPED/)
+      const twice = yield* run("pause", "orders", ...why)
+      assert.deepStrictEqual([twice.code, twice.out], [1, ""])
+      assert.include(twice.err, "STOPPED")
+      assert.match((yield* run("start", "orders", ...why, "--json")).out, /"state": "RUNNING"/)
+    })
+  )
+
+  it.live("OPS-22 every answer about dead letters is that of the same command on the cluster", () =>
+    Effect.gen(function* () {
+      const { dlt, direct } = yield* withLetters("one", "lost")
+      const same = Effect.fnUntraced(function* (
+        command: ReadonlyArray<string>,
+        answer: Effect.Effect<unknown, unknown>
+      ) {
+        const [name = "", ...args] = command
+        const { code, out } = yield* dlt(name, ...args, "--json")
+        assert.deepStrictEqual([code, JSON.parse(out)], [0, JSON.parse(jsonText(yield* answer))], name)
+      })
+      const plan = yield* direct.plan({ action: "replay", select: { all: true }, reason: "INC-1204", by: "ann" })
+      const withoutTime = Effect.map(direct.groups(), ({ read: _, ...rest }) => rest)
+      const { read: _, ...groups } = JSON.parse((yield* dlt("groups", "--json")).out)
+      assert.deepStrictEqual(groups, JSON.parse(jsonText(yield* withoutTime)))
+      yield* same(["list"], direct.page({ limit: 50 }))
+      yield* same(["show", "0@1"], direct.letter({ partition: 0, offset: 1n }))
+      yield* same(["runs"], direct.runs)
+      assert.deepStrictEqual((yield* dlt("apply", plan.id, "--json")).code, 0)
+      yield* same(["receipt", plan.id], direct.receipt(plan.id))
+      yield* same(["list", "--limit", "1"], direct.page({ limit: 1 }))
+    })
+  )
+
+  it.live("OPS-07 OPS-22 a plan shows everything that its run would do; an empty one is a no", () =>
+    Effect.gen(function* () {
+      const { dlt, call } = yield* withLetters("one", "two")
+      const { code, out } = yield* dlt(
+        "plan",
+        "--all",
+        "--canary-wait",
+        "15s",
+        "--rate",
+        "7",
+        "--transform",
+        "repair",
+        ...why
+      )
+      assert.strictEqual(code, 0)
+      const rows = new Map(
+        out.split("\n").map((line) => [line.trim().split(/ {2,}/)[0], line.trim().split(/ {2,}/)[1]])
+      )
+      assert.match(out, /^plan \S+: 2 dead letters would be replayed\n {2}2 to orders\n/)
+      assert.deepStrictEqual(
+        ["action", "selection", "reason", "transform", "rate", "canary", "stops", "sample"].map((row) => rows.get(row)),
+        [
+          ...["replay", "all", "INC-1204 (operator)", "repair", "7 a second at most"],
+          "20 first; the others wait 15s at most for their fate",
+          "when more than 5 % of the decided copies come back",
+          "0@0, 0@1"
+        ]
+      )
+      assert.match(rows.get("expires") ?? "", /^\d{4}-\d{2}-\d{2}T/)
+      const empty = yield* dlt("plan", "--key", "nobody", ...why)
+      assert.strictEqual(empty.code, 1)
+      assert.match(empty.out, /^plan \S+: nothing is selected/)
+      for (const command of ["run", "discard"]) {
+        const nothing = yield* dlt(command, "--key", "nobody", ...why, "--json")
+        assert.deepStrictEqual([nothing.code, nothing.out], [1, ""], command)
+        assert.match(nothing.err, /nothing is selected/)
+      }
+      const body = { action: "replay", select: { keys: ["nobody"] }, reason: "x" }
+      const made = yield* call("POST", "/eventbus/bindings/orders/dlt/plans", { body })
+      assert.deepStrictEqual([made.status, made.body.count], [201, 0])
+      const applied = yield* dlt("apply", made.body.id)
+      assert.strictEqual(applied.code, 1)
+      assert.include(applied.out, "0 of 0 dead letters dealt with")
+    })
+  )
+
+  it.live("OPS-08 OPS-22 a run says on standard error how far it is, and its answer is one JSON value", () =>
+    Effect.gen(function* () {
+      const { dlt, heal } = yield* withLetters(..."abcdefgh")
+      yield* heal
+      const { code, out, err } = yield* dlt("run", "--all", "--rate", "1", "--canary", "0", ...why, "--json")
+      assert.strictEqual(code, 0, err)
+      const { id, dealtWith } = JSON.parse(out)
+      assert.strictEqual(dealtWith, 8)
+      const lines = err.split("\n").filter((line) => line.startsWith(`run ${id}`))
+      assert.match(
+        lines[0]!,
+        /^run \S+ has begun; after an interruption: eventbus dlt resume orders --url http\S+ \S+$/
+      )
+      assert.match(lines[1]!, /^run \S+: [1-7] of 8 dead letters dealt with; copies: /)
+      assert.strictEqual(new Set(lines).size, lines.length)
+    })
+  )
+
+  it.live("OPS-03 OPS-04 list and show say what was done about a letter; groups name their times", () =>
+    Effect.gen(function* () {
+      const { dlt, heal } = yield* withLetters("one", "two", "three")
+      yield* heal
+      const replayed = JSON.parse((yield* dlt("run", "--at", "0@0", ...why, "--json")).out).id
+      const discarded = JSON.parse((yield* dlt("discard", "--at", "0@1", ...why, "--json")).out).id
+      const { out } = yield* dlt("list")
+      const [third, second, first] = out.split("\n")
+      assert.match(
+        first!,
+        new RegExp(`dealt-with.*  replayed \\S+ by operator in run ${replayed} copy orders-0@3: INC-1204$`)
+      )
+      assert.match(second!, new RegExp(`dealt-with.*  discarded \\S+ by operator in run ${discarded}: INC-1204$`))
+      assert.match(third!, /waiting/)
+      assert.notInclude(third!, "INC-1204")
+      yield* dlt("restore", "--at", "0@1", "--reason", "no test at all")
+      const shown = (yield* dlt("show", "0@1")).out
+      assert.match(shown, /^dead letter 0@1 {2}waiting\n/)
+      assert.match(shown, /\nhistory +discarded .*: INC-1204\nhistory +restored .*: no test at all\n/)
+      assert.match((yield* dlt("groups")).out, /to deal with {2}oldest \S+Z {2}newest \S+Z/)
+      const absent = yield* dlt("show", "0@99")
+      assert.deepStrictEqual(absent, { code: 1, out: "", err: "the dead letter topic has no record at 0@99\n" })
+    })
+  )
+
+  it.live("OPS-05 OPS-06 rehearse takes a transform, and says which letters would stay", () =>
+    Effect.gen(function* () {
+      const { dlt } = yield* withLetters("one", "lost")
+      const { code, out } = yield* dlt("rehearse", "--all", "--transform", "repair")
+      assert.strictEqual(code, 1)
+      assert.match(out, /^2 dead letters: 1 can be decoded, 1 would stay as they are\n/)
+      assert.include(out, "0@1: Transform 'repair' skips it: nobody knows it")
+      const unknown = yield* dlt("rehearse", "--all", "--transform", "mend")
+      assert.deepStrictEqual([unknown.code, unknown.out], [2, ""])
+      assert.include(unknown.err, "mend")
+    })
+  )
+
+  it.live("OPS-08 pause, resume, rate and cancel reach the process that works on a run", () =>
+    Effect.gen(function* () {
+      const { dlt } = yield* withLetters(..."abcdefgh")
+      const id = planned(
+        (yield* dlt("plan", "--all", "--rate", "1", "--canary", "0", "--stop-above", "100", ...why, "--json")).out
+      )
+      const working = yield* Effect.forkScoped(dlt("apply", id))
+      yield* eventually(dlt("receipt", id, "--json"), ({ code }) => code === 0)
+      const paused = yield* dlt("pause", id, "--reason", "the shop is full")
+      assert.strictEqual(paused.code, 0)
+      assert.match(
+        paused.out,
+        /is paused: the shop is full\n(?:.*\n)* {2}go on with it: eventbus dlt resume orders --url/
+      )
+      assert.strictEqual((yield* Fiber.join(working)).code, 1)
+      const faster = yield* dlt("rate", id, "1000", "--json")
+      assert.deepStrictEqual([faster.code, JSON.parse(faster.out).rate], [0, 1_000])
+      assert.strictEqual((yield* dlt("resume", id)).code, 0)
+      const over = yield* dlt("cancel", id, ...why)
+      assert.deepStrictEqual([over.code, over.err], [1, `Nothing was done: run ${id} is done.\n`])
+    })
+  )
+
+  it.live("OPS-22 purge deletes what is older, and asks for an age", () =>
+    Effect.gen(function* () {
+      const { dlt } = yield* withLetters("one", "two")
+      assert.deepStrictEqual(yield* dlt("purge", "--older-than", "7d"), {
+        code: 0,
+        out: "0 dead letters deleted\n",
+        err: ""
+      })
+      assert.deepStrictEqual(yield* dlt("purge", "--older-than", "0s", "--json"), {
+        code: 0,
+        out: `${JSON.stringify({ purged: 2 }, null, 2)}\n`,
+        err: ""
+      })
+      const wrong = yield* dlt("purge", "--older-than", "old")
+      assert.strictEqual(wrong.code, 2)
+      assert.match(wrong.err, /^--older-than is "old"; allowed is a duration such as 7d/)
+    })
+  )
+
+  it.live("OPS-22 a wrong credential is a no, a process that does not answer is exit code 3, a wrong line is 2", () =>
+    Effect.gen(function* () {
+      const { asked, url, run, dlt } = yield* withLetters("one")
+      const stranger = yield* asked("another", "dlt", "groups", "orders", "--url", url)
+      assert.deepStrictEqual([stranger.code, stranger.out], [1, ""])
+      assert.match(stranger.err, /no valid credential/)
+      const nobody = yield* asked(token, "status", "--url", "http://127.0.0.1:1")
+      assert.deepStrictEqual([nobody.code, nobody.out], [3, ""])
+      assert.match(nobody.err, /^http:\/\/127\.0\.0\.1:1 gives no answer of the admin API/)
+      assert.notInclude(stranger.err + nobody.err, token)
+      const unknown = yield* run("dlt", "groups", "orderz")
+      assert.deepStrictEqual([unknown.code, unknown.out], [1, ""])
+      assert.include(unknown.err, "orderz")
+      for (const [args, message] of [
+        [["dlt", "groups", "app.yaml", "orders"], /^found 2 arguments; allowed is binding, since --url names/],
+        [["dlt", "groups", "orders", "--brokers", "a:1"], /^--brokers has no meaning beside --url/],
+        [["dlt", "show", "orders", "0@1", "--handlers", "x.ts"], /^--handlers has no meaning beside --url/],
+        [["dlt", "plan", "orders", "--all", "--by", "ann", ...why], /^--by has no meaning beside --url/],
+        [["pause", "orders"], /^Missing required flag: --reason/],
+        [["pause", "orders", "--reason", " "], /^--reason is empty/]
+      ] as const) {
+        const wrong = yield* run(...args)
+        assert.deepStrictEqual([wrong.code, wrong.out], [2, ""], args.join(" "))
+        assert.match(wrong.err, message)
+      }
+      assert.match((yield* asked(token, "status", "--url", "localhost")).err, /^--url is "localhost"; allowed is http/)
+      assert.strictEqual((yield* dlt("rate", "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20", "fast")).code, 2)
+    })
+  )
+})
