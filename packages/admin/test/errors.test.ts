@@ -46,7 +46,7 @@ describe("ADM-12 errors over HTTP", () => {
         Effect.map(call(method, `/eventbus${path}`), ({ status, body }) => [status, ...body.issues])
       assert.deepStrictEqual(yield* issuesOf("POST", "/bindings/orders/pause?teir=1"), [
         400,
-        { path: "teir", found: 'an unknown parameter with the value "1"', allowed: "the parameters tier" }
+        { path: "teir", found: 'an unknown parameter with the value "1"', allowed: "the parameters reason, tier" }
       ])
       assert.deepStrictEqual(yield* issuesOf("POST", "/bindings/orders/pause?tier=1&tier=2"), [
         400,
