@@ -3,6 +3,7 @@
  */
 import { EventBusError } from "@eventbus/core"
 import { Schema } from "effect"
+import { permissions } from "./internal/permissions.ts"
 
 const optional = Schema.optionalKey
 
@@ -199,3 +200,30 @@ export const HealthReport = Schema.Struct({
   reasons: Schema.Array(HealthReason)
 })
 export type HealthReport = typeof HealthReport.Type
+
+/** All bindings and their health, at one moment. */
+export const State = Schema.Struct({
+  /** As in the list of bindings. */
+  bindings: Schema.Array(BindingSummary),
+  health: HealthReport
+})
+export type State = typeof State.Type
+
+/** An event of the stream of states. */
+export const StreamEvent = Schema.Struct({
+  /** The name of the state. The same state has the same name in every process, and after a restart. */
+  id: Schema.optional(Schema.String),
+  /** `state`: the data are it. `heartbeat`: nothing has changed, and the data are null. */
+  event: Schema.Literals(["state", "heartbeat"]),
+  data: Schema.fromJsonString(Schema.NullOr(State))
+})
+export type StreamEvent = typeof StreamEvent.Type
+
+/** What the caller may do with a binding. */
+export const Permissions = Schema.Struct({
+  /** The name that the authorizer gave the caller, or `this machine` without an authorizer. */
+  caller: Schema.String,
+  /** Nothing but `view` and `view-payload` where the API is read-only. */
+  permissions: Schema.Array(Schema.Literals(permissions))
+})
+export type Permissions = typeof Permissions.Type
