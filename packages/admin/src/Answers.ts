@@ -30,6 +30,11 @@ export const BindingSummary = Schema.Struct({
   lag: Schema.Int,
   partitions: Schema.Int,
   consumersRunning: Schema.Int,
+  /**
+   * Dead letters of the group that are not dealt with, as the cluster said last: it is asked every 10 seconds while somebody looks. Absent before its first answer, and where
+   * metrics are off.
+   */
+  deadLetters: optional(Schema.Int),
   /** Absent for a binding without a circuit breaker. */
   breaker: optional(Schema.String)
 })
@@ -185,7 +190,14 @@ export const HealthReason = Schema.Struct({
   cluster: optional(Schema.String),
   /** The bindings that it is about. */
   bindings: Schema.Array(Schema.String),
-  since: optional(Schema.String)
+  since: optional(Schema.String),
+  /** The topic that it is about. */
+  topic: optional(Schema.String),
+  partition: optional(Schema.Int),
+  /** Offsets of the partition that are not finished. */
+  lag: optional(Schema.Int),
+  /** For how long the partition has not moved. */
+  forMillis: optional(Schema.Number)
 })
 export type HealthReason = typeof HealthReason.Type
 

@@ -171,7 +171,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
   yield* Effect.addFinalizer(() => Effect.sync(() => (isClosing = true)))
   const health = Effect.map(connector.health, (now) => (isClosing ? AnswersOf.closing(now) : now))
 
-  const summary = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.summaryOf)
+  const summary = (name: string) => Effect.map(connector.snapshot(name), (snapshot) => AnswersOf.summaryOf(snapshot))
   const get = Effect.fnUntraced(function* (name: string) {
     const snapshot = yield* connector.snapshot(name)
     return AnswersOf.detailOf(snapshot, yield* health, MetricsSummary.read(context, snapshot))
@@ -204,9 +204,12 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf),
     ...runs,
-    list: Effect.map(connector.listBindings, (all) =>
-      all.map(AnswersOf.summaryOf).sort((a, b) => (a.key < b.key ? -1 : 1))
-    ),
+    list: Effect.map(connector.listBindings, (all) => {
+      const deadLetters = MetricsSummary.deadLetters(context)
+      return all
+        .map((each) => AnswersOf.summaryOf(each, deadLetters.get(AnswersOf.keyOf(each))))
+        .sort((a, b) => (a.key < b.key ? -1 : 1))
+    }),
     get,
     keyOf,
     register: (properties) => registered(Registration.fromData(properties)),

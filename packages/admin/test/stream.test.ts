@@ -116,7 +116,13 @@ describe("OPS-21 GET stream", () => {
       let looks = 0
       const program = yield* start()
       const { list } = program.admin
-      const counted = { ...program.admin, list: Effect.suspend(() => (looks++, list)) }
+      const counted = {
+        ...program.admin,
+        list: Effect.andThen(
+          Effect.sync(() => looks++),
+          list
+        )
+      }
       const web = yield* Effect.provideContext(
         AdminWeb.make({ authorizer: everything }),
         Context.add(program.context, EventBusAdmin.EventBusAdmin, counted)
@@ -144,6 +150,10 @@ describe("OPS-21 GET stream", () => {
         "Closing"
       )
       assert.isUndefined(yield* next)
+      // Nobody who comes back holds up a server that stops.
+      const again = yield* open(program, { "last-event-id": closing.id! })
+      assert.strictEqual((yield* again.next)!.event, "heartbeat")
+      assert.isUndefined(yield* again.next)
     })
   )
 

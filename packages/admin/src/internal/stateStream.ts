@@ -51,6 +51,7 @@ export const make = (
     const atMillis = yield* Clock.currentTimeMillis
     const first: Answers.StreamEvent =
       id === lastId ? { event: "heartbeat", data: null } : { id, event: "state", data: state }
+    if (isClosing(state)) return Stream.succeed(first)
     return Stream.concat(
       Stream.succeed(first),
       Stream.unfold<Sent, Answers.StreamEvent, never, never>({ id, atMillis }, next)
