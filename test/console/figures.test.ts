@@ -56,14 +56,11 @@ whenUsable("OPS-21 figures of the console in Chromium", problem, () => {
       for (let round = 0; round < 10; round++) {
         const before = yield* Effect.promise(() => workedMillis(session))
         yield* round % 2 === 0 ? connector.pause("orders-0") : connector.resume("orders-0")
-        yield* Effect.promise(async () => {
-          await page
-            .getByText(round % 2 === 0 ? "paused by operator" : "All bindings work")
-            .first()
-            .waitFor()
-          updates.push((await workedMillis(session)) - before)
-        })
+        // A look of the test at the page would be work of the page.
+        yield* Effect.sleep("1500 millis")
+        updates.push((yield* Effect.promise(() => workedMillis(session))) - before)
       }
+      yield* Effect.promise(() => page.getByText("All bindings work").first().waitFor())
       updates.sort((a, b) => a - b)
       console.log(
         `Console: update of 200 bindings ${updates[5]!.toFixed(1)} ms in the middle, ${updates[9]!.toFixed(1)} ms at most`

@@ -70,7 +70,7 @@ const bindings = HttpApiGroup.make("bindings").add(
     error: lookup
   })
     .annotate(RequiredPermission, ["view"])
-    .annotate(OpenApi.Summary, "What the caller may do with a binding"),
+    .annotate(OpenApi.Summary, "The permissions of the caller on a binding"),
   HttpApiEndpoint.get("stream", "/stream", {
     headers: { "last-event-id": Schema.optionalKey(Parameters.lastEventId) },
     success: HttpApiSchema.StreamSse({ events: Answers.StreamEvent })

@@ -231,7 +231,7 @@ export const StreamEvent = Schema.Struct({
 })
 export type StreamEvent = typeof StreamEvent.Type
 
-/** What the caller may do with a binding. */
+/** The permissions of the caller on a binding. */
 export const Permissions = Schema.Struct({
   /** The name that the authorizer gave the caller, or `this machine` without an authorizer. */
   caller: Schema.String,

@@ -25,7 +25,8 @@ import {
   EventBusConnector,
   EventBusError,
   type Rehearsal,
-  Replay
+  Replay,
+  type Snapshot
 } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
@@ -204,12 +205,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf),
     ...runs,
-    list: Effect.map(connector.listBindings, (all) => {
-      const deadLetters = MetricsSummary.deadLetters(context)
-      return all
-        .map((each) => AnswersOf.summaryOf(each, deadLetters.get(AnswersOf.keyOf(each))))
-        .sort((a, b) => (a.key < b.key ? -1 : 1))
-    }),
+    list: Effect.map(connector.listBindings, (all) => summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,
     register: (properties) => registered(Registration.fromData(properties)),
@@ -241,6 +237,15 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
     health: Effect.map(health, AnswersOf.healthOf)
   })
 })
+
+/** By key. */
+const summariesOf = (
+  bindings: ReadonlyArray<Snapshot.BindingSnapshot>,
+  deadLetters: ReadonlyMap<string, number>
+): ReadonlyArray<Answers.BindingSummary> =>
+  bindings
+    .map((each) => AnswersOf.summaryOf(each, deadLetters.get(AnswersOf.keyOf(each))))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
 
 type KeyOf = EventBusAdmin["Service"]["keyOf"]
 

@@ -212,7 +212,7 @@ describe("OPS-16 GET bindings/{name}/permissions", () => {
 })
 
 describe("OPS-16 a change on the word of the browser alone", () => {
-  /** Whoever comes without a token: the session of a framework in front has let it through. */
+  /** The session of a framework in front has let the caller through, without a token. */
   const authorizer: Authorizer.Authorizer = () => Effect.succeed({ name: "session" })
 
   it.live("needs the header x-eventbus-csrf, and is not taken from pages of other sites", () =>

@@ -57,8 +57,7 @@ const tellAndAudit = Effect.fnUntraced(function* (
   const result = yield* audit(progress, Exit.isSuccess(ending))
   Screen.print(View.accountLines(result, database, progress.counts.rolledBack))
   if (result.problems.length > 0) return yield* new Unaccounted({ problems: result.problems })
-  yield* ending
-  if (Console.isWanted) yield* restore(Console.run)
+  return yield* Console.isWanted ? Effect.andThen(ending, restore(Console.run)) : ending
 })
 
 /** Draws until it is interrupted, and once more at the end. */

@@ -1,5 +1,5 @@
 /** The states of all bindings, by the stream of the API; by asking again and again where no stream comes. */
-import type { State } from "../../src/Answers.ts"
+import type { BindingSummary, State } from "../../src/Answers.ts"
 import { get, open, Refusal, refusalOf } from "./api.ts"
 
 /** The states as they are known, and how. */
@@ -24,6 +24,7 @@ const pollsUntilStream = 10
 const mostPoints = 120
 
 const listeners = new Set<(live: Live) => void>()
+const known = new Map<string, BindingSummary>()
 const lags = new Map<string, Array<number>>()
 let live: Live = { by: "polling" }
 let lastId = ""
@@ -35,7 +36,15 @@ const tell = (next: Live): void => {
 
 const received = (state: State, by: "stream" | "polling"): void => {
   for (const { key, lag } of state.bindings) lags.set(key, [...(lags.get(key) ?? []), lag].slice(-mostPoints))
-  tell({ state, by })
+  tell({ state: { ...state, bindings: state.bindings.map(sameAsBefore) }, by })
+}
+
+/** The binding as it was, where nothing of it has changed: then its row is not drawn again. */
+const sameAsBefore = (binding: BindingSummary): BindingSummary => {
+  const before = known.get(binding.key)
+  if (before !== undefined && JSON.stringify(before) === JSON.stringify(binding)) return before
+  known.set(binding.key, binding)
+  return binding
 }
 
 export const current = (): Live => live

@@ -13,7 +13,7 @@ export const words: Readonly<Record<Health.Reason["_tag"], Words>> = {
   ClusterUnreachable: { is: "cannot reach its cluster", advice: "Bindings go on by themselves when a broker answers." },
   ConsumerCrashed: {
     is: "cannot consume",
-    advice: "Read its error: usually credentials, rights or settings. It is started again until it can run."
+    advice: "Read its error: usually credentials, ACLs or settings. It is started again until it can run."
   },
   ConsumerFenced: {
     is: "has stopped a consumer for good",

@@ -61,7 +61,7 @@ const Commands = ({ binding: { key, state }, may, reload }: CommandsProps) =>
 const partitions: ReadonlyArray<Column<Partition>> = [
   { title: "Partition", of: ({ topic, partition }) => `${topic}-${partition}` },
   { title: "Lag", of: ({ lag }) => number(lag), isNumber: true },
-  { title: "Held by", of: ({ pauses }) => (pauses.length === 0 ? "–" : pauses.join(", ")) },
+  { title: "Paused by", of: ({ pauses }) => (pauses.length === 0 ? "–" : pauses.join(", ")) },
   {
     title: "Has not moved for",
     of: ({ waitingMillis }) => (waitingMillis === 0 ? "–" : duration(waitingMillis)),
@@ -118,7 +118,7 @@ const Tiers = ({ binding, may, reload }: CommandsProps) => {
 const factsOf = ({ topic, groupId, since, pausedBy, lag, breaker, metrics, consumers }: BindingDetail) =>
   [
     ["Since", <Since key="since" at={since} />],
-    ["Held by", pausedBy.join(", ")],
+    ["Paused by", pausedBy.join(", ")],
     ["Lag", counted(lag, "record")],
     ["Dead letters", metrics?.deadLetterDepth === undefined ? undefined : number(metrics.deadLetterDepth)],
     ["Circuit breaker", breaker === undefined ? undefined : <StateMark key="breaker" state={breaker} />],
@@ -160,9 +160,9 @@ const Detail = (props: CommandsProps) => {
         </ul>
       )}
       {binding.held.length > 0 && (
-        <Section title="Held records">
+        <Section title="Records that wait for a decision">
           <Table
-            label="Held records"
+            label="Records that wait for a decision"
             rows={binding.held}
             keyOf={({ topic, partition, offset }) => `${topic}-${partition}@${offset}`}
             columns={[
@@ -174,7 +174,7 @@ const Detail = (props: CommandsProps) => {
         </Section>
       )}
       <Facts facts={factsOf(binding)} />
-      {lags.length > 1 && (
+      {Math.max(0, ...lags) > 0 && (
         <figure>
           <Line values={lags} label={`Lag while this page is open: now ${binding.lag}, at most ${Math.max(...lags)}`} />
           <figcaption class="dim">Lag while this page is open, at most {number(Math.max(...lags))}</figcaption>

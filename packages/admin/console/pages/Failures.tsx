@@ -24,7 +24,8 @@ const columnsOf = (key: string): ReadonlyArray<Column<Group>> => [
         {message !== undefined && message !== "" && <span class="line">{message}</span>}
         {frame !== undefined && <span class="line dim">{frame}</span>}
       </>
-    )
+    ),
+    isLong: true
   },
   { title: "Waiting", of: ({ count }) => number(count), isNumber: true },
   { title: "Came back", of: ({ cameBack }) => number(cameBack), isNumber: true, isExtra: true },

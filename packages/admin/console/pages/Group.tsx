@@ -14,7 +14,7 @@ import { trendOf } from "./Failures.tsx"
 const factsOf = (group: GroupAnswer) =>
   [
     ["Message", group.message],
-    ["Place in the code", group.frame],
+    ["Where in the code", group.frame],
     ["Topic", group.originalTopic],
     ["First", <Since key="first" at={group.first} />],
     ["Last", <Since key="last" at={group.last} />],
@@ -41,7 +41,7 @@ const Letters = ({ binding, group }: { readonly binding: string; readonly group:
         columns={[
           { title: "Letter", of: ({ position }) => <a href={to.record(binding, position)}>{position}</a> },
           { title: "State", of: ({ state }) => state },
-          { title: "Key", of: ({ key }) => key ?? "–", isExtra: true },
+          { title: "Key", of: ({ key }) => key ?? "–", isLong: true, isExtra: true },
           { title: "Dead-lettered", of: ({ deadLettered }) => <Since at={deadLettered} /> },
           { title: "Attempts", of: ({ totalAttempts }) => number(totalAttempts), isNumber: true, isExtra: true },
           { title: "Replays", of: ({ replayCount }) => number(replayCount), isNumber: true, isExtra: true }

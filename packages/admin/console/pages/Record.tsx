@@ -45,7 +45,7 @@ const Shown = ({ title, content }: { readonly title: string; readonly content: C
   </>
 )
 
-const Held = ({ payload: { key, value, headers } }: { readonly payload: Payload }) => (
+const Contents = ({ payload: { key, value, headers } }: { readonly payload: Payload }) => (
   <Section title="Record">
     <Shown title="Key" content={key} />
     <Shown title="Value" content={value} />
@@ -58,8 +58,8 @@ const Held = ({ payload: { key, value, headers } }: { readonly payload: Payload 
         rows={headers.map((header, index) => ({ ...header, index }))}
         keyOf={({ index }) => String(index)}
         columns={[
-          { title: "Name", of: ({ name }) => name },
-          { title: "Value", of: ({ value: text }) => text ?? "–" }
+          { title: "Name", of: ({ name }) => name, isLong: true },
+          { title: "Value", of: ({ value: text }) => text ?? "–", isLong: true }
         ]}
       />
     )}
@@ -82,7 +82,7 @@ export const Record = ({ binding, position }: { readonly binding: string; readon
           {value.payload === undefined ? (
             <p class="dim">Key, value and headers are shown with the permission view-payload.</p>
           ) : (
-            <Held payload={value.payload} />
+            <Contents payload={value.payload} />
           )}
           {value.state !== "foreign" && value.state !== "unreadable" && (
             <Repair

@@ -18,7 +18,8 @@ const columnsOf = (key: string): ReadonlyArray<Column<Run>> => [
       <a href={to.run(key, run.id)}>
         {verbOf(run)}: {run.reason}
       </a>
-    )
+    ),
+    isLong: true
   },
   { title: "State", of: ({ state }) => <StateMark state={state} /> },
   {

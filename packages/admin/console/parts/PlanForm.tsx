@@ -4,7 +4,9 @@ import type { Plan } from "../../src/RunAnswers.ts"
 import { part, post } from "../data/api.ts"
 import { useChange } from "../data/hooks.ts"
 import { Problem } from "./layout.tsx"
-import type { Select } from "./Repair.tsx"
+
+/** Letters by their group, or by their positions. */
+export type Select = { readonly groups: ReadonlyArray<string> } | { readonly records: ReadonlyArray<string> }
 
 type Action = Plan["action"]
 

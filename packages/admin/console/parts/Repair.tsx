@@ -8,12 +8,9 @@ import { go, to } from "../data/route.ts"
 import { Ask } from "./Ask.tsx"
 import { announce } from "./announce.tsx"
 import { Problem, Section } from "./layout.tsx"
-import { PlanForm } from "./PlanForm.tsx"
+import { PlanForm, type Select } from "./PlanForm.tsx"
 import { PlanPreview } from "./PlanPreview.tsx"
 import { counted, duration, number } from "./text.tsx"
-
-/** Letters by their group, or by their positions. */
-export type Select = { readonly groups: ReadonlyArray<string> } | { readonly records: ReadonlyArray<string> }
 
 interface Props {
   readonly binding: string

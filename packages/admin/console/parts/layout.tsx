@@ -1,6 +1,6 @@
 /** What every page is made of. */
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef } from "preact/hooks"
+import { useEffect, useMemo, useRef } from "preact/hooks"
 import type { Refusal } from "../data/api.ts"
 
 /** The title of a page takes the focus, so that a reader of the screen learns that the page is another one. */
@@ -41,6 +41,8 @@ export interface Column<A> {
   readonly of: (row: A) => ComponentChildren
   /** Numbers stand to the right. */
   readonly isNumber?: boolean
+  /** Texts of any length, which break anywhere. */
+  readonly isLong?: boolean
   /** Left out on a narrow screen. */
   readonly isExtra?: boolean
 }
@@ -52,10 +54,40 @@ interface TableProps<A> {
   readonly keyOf: (row: A) => string
 }
 
-const classOf = <A,>({ isNumber, isExtra }: Column<A>): string =>
-  [isNumber === true ? "number" : "", isExtra === true ? "extra" : ""].join(" ").trim()
+const classOf = <A,>({ isNumber, isLong, isExtra }: Column<A>): string =>
+  [
+    ...(isNumber === true ? ["number"] : []),
+    ...(isLong === true ? ["long"] : []),
+    ...(isExtra === true ? ["extra"] : [])
+  ].join(" ")
 
-/** The first column names the row. A table that is wider than the screen scrolls by itself, by keyboard too. */
+interface RowProps<A> {
+  readonly row: A
+  readonly columns: ReadonlyArray<Column<A>>
+}
+
+/** A row that has not changed is not drawn again. The first column names it. */
+const Row = <A,>({ row, columns }: RowProps<A>) =>
+  useMemo(
+    () => (
+      <tr>
+        {columns.map((column, index) =>
+          index === 0 ? (
+            <th key={column.title} scope="row" class={classOf(column)}>
+              {column.of(row)}
+            </th>
+          ) : (
+            <td key={column.title} class={classOf(column)}>
+              {column.of(row)}
+            </td>
+          )
+        )}
+      </tr>
+    ),
+    [row, columns]
+  )
+
+/** A table that is wider than the screen scrolls by itself, by keyboard too. */
 export const Table = <A,>({ label, rows, columns, keyOf }: TableProps<A>) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls takes the focus
   <section class="table" aria-label={label} tabIndex={0}>
@@ -71,19 +103,7 @@ export const Table = <A,>({ label, rows, columns, keyOf }: TableProps<A>) => (
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={keyOf(row)}>
-            {columns.map((column, index) =>
-              index === 0 ? (
-                <th key={column.title} scope="row" class={classOf(column)}>
-                  {column.of(row)}
-                </th>
-              ) : (
-                <td key={column.title} class={classOf(column)}>
-                  {column.of(row)}
-                </td>
-              )
-            )}
-          </tr>
+          <Row key={keyOf(row)} row={row} columns={columns} />
         ))}
       </tbody>
     </table>

@@ -15,7 +15,7 @@ const heartbeatMillis = 15_000
 /** How long a stream lives. The authorizer decides anew about the caller of the next one. */
 const lifetimeMillis = 5 * 60_000
 
-/** What was sent last. */
+/** The last event. */
 interface Sent {
   readonly id: string
   readonly atMillis: number
