@@ -1,7 +1,7 @@
 /** A binding whose handler refuses everything until somebody has repaired it, with its dead letters, behind the admin API. */
 import { Authorizer } from "@eventbus/admin"
 import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, type Scope } from "effect"
 import { eventually, Refused, start } from "../../packages/admin/test/api.ts"
 import { served } from "./browser.ts"
 
@@ -31,10 +31,20 @@ interface Options extends Omit<NonNullable<Parameters<typeof start>[0]>, "bindin
   readonly message?: string
 }
 
+/** The program, and its address. */
+interface Incident extends Effect.Success<ReturnType<typeof start>> {
+  /** From now on the handler takes everything. */
+  readonly heal: Effect.Effect<void>
+  readonly address: string
+}
+
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 /** Each record is dead-lettered when this answers. */
-export const incident = Effect.fnUntraced(function* (records: ReadonlyArray<Record>, options: Options = {}) {
+export const incident = Effect.fnUntraced(function* (
+  records: ReadonlyArray<Record>,
+  options: Options = {}
+): Effect.fn.Return<Incident, unknown, Scope.Scope> {
   const { message = "the gateway of the bank does not answer", ...routes } = options
   let isBad = true
   const failing = Effect.suspend(() => (isBad ? Effect.fail(Object.assign(new Refused(), { message })) : Effect.void))

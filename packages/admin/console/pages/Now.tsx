@@ -1,5 +1,5 @@
 /** What is stuck, since when, why, and what to do: the worst first. */
-import { useEffect } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import type { BindingSummary, HealthReason, State } from "../../src/Answers.ts"
 import { useLive } from "../data/hooks.ts"
 import { wordsOf } from "../data/reasons.ts"
@@ -85,6 +85,37 @@ const columns: ReadonlyArray<Column<BindingSummary>> = [
   { title: "Group", of: ({ groupId }) => groupId, isExtra: true }
 ]
 
+/** So many rows are laid out fast enough, again with each state. */
+const mostRows = 60
+
+const Bindings = ({ bindings }: { readonly bindings: ReadonlyArray<BindingSummary> }) => {
+  const [text, setText] = useState("")
+  const [showsAll, setShowsAll] = useState(false)
+  const found = bindings.filter(({ key, topic, groupId }) => `${key} ${topic} ${groupId}`.includes(text.trim()))
+  const rows = showsAll ? found : found.slice(0, mostRows)
+  return (
+    <>
+      {bindings.length > mostRows && (
+        <>
+          <label for="filter">Only with this in name, topic or group</label>
+          <input id="filter" value={text} autocomplete="off" onInput={(event) => setText(event.currentTarget.value)} />
+          <p role="status">
+            {number(rows.length)} of {counted(bindings.length, "binding")}
+          </p>
+        </>
+      )}
+      <Table label="Bindings" rows={rows} columns={columns} keyOf={({ key }) => key} />
+      {rows.length < found.length && (
+        <p class="buttons">
+          <button type="button" onClick={() => setShowsAll(true)}>
+            Show all {number(found.length)}
+          </button>
+        </p>
+      )}
+    </>
+  )
+}
+
 const verdictOf = ({ bindings, health }: State): string => {
   const worse = health.reasons.filter(({ reason }) => wordsOf(reason).isMild !== true).length
   const mild = health.reasons.length - worse
@@ -124,11 +155,7 @@ export const Now = () => {
         </ul>
       )}
       <Section title="Bindings of this process">
-        {state.bindings.length === 0 ? (
-          <p class="dim">None yet.</p>
-        ) : (
-          <Table label="Bindings" rows={state.bindings} columns={columns} keyOf={({ key }) => key} />
-        )}
+        {state.bindings.length === 0 ? <p class="dim">None yet.</p> : <Bindings bindings={state.bindings} />}
       </Section>
     </>
   )
