@@ -123,7 +123,8 @@ whenUsable("OPS-21 the console in Chromium", problem, () => {
       assert.strictEqual((yield* connector.snapshot("payments")).state, "RUNNING")
       yield* Effect.promise(async () => {
         await page.keyboard.press("Enter")
-        await press(page, "Pause")
+        await fill(page, "Reason", "INC-1204: the ledger is being repaired")
+        await page.keyboard.press("Enter")
         await page.getByRole("button", { name: "Resume" }).waitFor()
       })
       assert.strictEqual((yield* connector.snapshot("payments")).state, "PAUSED")

@@ -46,8 +46,9 @@ const Commands = ({ binding: { key, state }, may, reload }: CommandsProps) =>
           verb={capital(verb)}
           question={`${capital(verb)} ${nameOf(key)} in this process?`}
           isDanger={verb === "stop"}
-          act={async () => {
-            const { state: next } = await post<BindingDetail>(`bindings/${part(key)}/${verb}`)
+          asksWhy
+          act={async (reason) => {
+            const { state: next } = await post<BindingDetail>(`bindings/${part(key)}/${verb}?reason=${part(reason)}`)
             announce(`${nameOf(key)} is ${next.toLowerCase()}.`)
             reload()
           }}
@@ -81,8 +82,9 @@ const Tiers = ({ binding, may, reload }: CommandsProps) => {
     <Ask
       verb={capital(verb)}
       question={`${capital(verb)} retry tier ${tier} of ${nameOf(key)}?`}
-      act={async () => {
-        await post(`bindings/${part(key)}/${verb}?tier=${tier}`)
+      asksWhy
+      act={async (reason) => {
+        await post(`bindings/${part(key)}/${verb}?tier=${tier}&reason=${part(reason)}`)
         announce(`Retry tier ${tier} of ${nameOf(key)}: ${verb} is done.`)
         reload()
       }}

@@ -19,6 +19,14 @@ const factsOf = (binding: string, letter: Letter) =>
     ["Attempts", number(letter.totalAttempts)],
     ["Attempts by tier", letter.tiers.map(({ tier, attempts }) => `${tier}: ${attempts}`).join(", ")],
     ["Replays", number(letter.replayCount)],
+    [
+      "Came back from",
+      letter.cameBackFrom === undefined ? undefined : (
+        <a key="run" href={to.run(binding, letter.cameBackFrom)}>
+          a run
+        </a>
+      )
+    ],
     ["Can be read today", letter.decodable === undefined ? undefined : letter.decodable ? "yes" : "no"],
     ["Size of the value", letter.valueBytes === undefined ? "none" : `${number(letter.valueBytes)} bytes`],
     ["Cannot be read", letter.unreadable],
@@ -29,6 +37,27 @@ const factsOf = (binding: string, letter: Letter) =>
       </a>
     ]
   ] as const
+
+const History = ({ binding, letter: { history } }: { readonly binding: string; readonly letter: Letter }) =>
+  history.length === 0 ? null : (
+    <Section title="What was done about it">
+      <ol>
+        {history.map(({ action, at, run, by, reason, copy }) => (
+          <li key={`${action} ${at} ${run}`}>
+            {action} <Since at={at} />
+            {by !== undefined && ` by ${by}`}
+            {reason !== undefined && `, because: ${reason}`}
+            {copy !== undefined && `, as ${copy}`}
+            {run !== undefined && (
+              <>
+                , by <a href={to.run(binding, run)}>this run</a>
+              </>
+            )}
+          </li>
+        ))}
+      </ol>
+    </Section>
+  )
 
 /** As today's serde reads it, else as text, else its bytes. */
 const shownOf = ({ decoded, text, base64, bytes }: Content): string => {
@@ -78,6 +107,7 @@ export const Record = ({ binding, position }: { readonly binding: string; readon
       ) : (
         <>
           <Facts facts={factsOf(binding, value)} />
+          <History binding={binding} letter={value} />
           <Causes letter={value} />
           {value.payload === undefined ? (
             <p class="dim">Key, value and headers are shown with the permission view-payload.</p>

@@ -25,13 +25,24 @@ interface Props {
 type Report = NonNullable<Rehearsal["report"]>
 
 /** The verdict in one sentence. */
-const verdictOf = ({ mode, selected, passes, decodes, undecodable, fails, timedOut, skipped }: Report): string => {
+const verdictOf = ({
+  mode,
+  selected,
+  passes,
+  decodes,
+  undecodable,
+  fails,
+  timedOut,
+  stays,
+  skipped
+}: Report): string => {
   const parts = [
     [passes, "would pass"],
     [decodes, "can be read (the handler was not called: the binding has no layer for rehearsals)"],
     [undecodable, "still cannot be read"],
     [fails, "would fail again"],
     [timedOut, "had no result in time"],
+    [stays, "would stay, as the transform says"],
     [skipped, "would be left out"]
   ] as const
   const told = parts.filter(([count]) => count > 0).map(([count, text]) => `${number(count)} ${text}`)
@@ -87,7 +98,11 @@ const Rehearse = ({ binding, select, changed }: Omit<Props, "may" | "canRestore"
         </button>
       </p>
       <Problem refusal={refusal ?? lost} />
-      {value?.status === "failed" && <p class="problem">The rehearsal failed with {value.error}. The log says why.</p>}
+      {value?.status === "failed" && (
+        <p class="problem">
+          The rehearsal failed with {value.error}: {value.message ?? "the log says why"}
+        </p>
+      )}
       {value?.report !== undefined && <Verdict report={value.report} />}
     </li>
   )
