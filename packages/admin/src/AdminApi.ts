@@ -63,7 +63,20 @@ const bindings = HttpApiGroup.make("bindings").add(
   HttpApiEndpoint.post("resume", "/bindings/:name/resume", tierCommand).annotate(RequiredPermission, ["operate"]),
   HttpApiEndpoint.get("health", "/health", { success: Answers.HealthReport })
     .annotate(RequiredPermission, ["view"])
-    .annotate(OpenApi.Summary, "The health of all bindings, and why it is not better")
+    .annotate(OpenApi.Summary, "The health of all bindings, and why it is not better"),
+  HttpApiEndpoint.get("permissions", "/bindings/:name/permissions", {
+    params,
+    success: Answers.Permissions,
+    error: lookup
+  })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "The permissions of the caller on a binding"),
+  HttpApiEndpoint.get("stream", "/stream", {
+    headers: { "last-event-id": Schema.optionalKey(Parameters.lastEventId) },
+    success: HttpApiSchema.StreamSse({ events: Answers.StreamEvent })
+  })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "All bindings and their health, again whenever they change")
 )
 
 /** Another process replays. */

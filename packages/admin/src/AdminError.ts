@@ -54,6 +54,13 @@ export class ReadOnly extends Schema.TaggedError<ReadOnly>()("ReadOnly", {
   }
 }
 
+/** The request would change something without a token, and may come from a page of another site. Nothing was done. */
+export class CrossSiteRequest extends Schema.TaggedError<CrossSiteRequest>()("CrossSiteRequest", {}) {
+  override get message(): string {
+    return "A change without a bearer token needs the header 'x-eventbus-csrf', and is taken only from pages of this site."
+  }
+}
+
 /** The authorizer failed without an answer, so nothing was done. */
 export class AuthorizerFailed extends Schema.TaggedError<AuthorizerFailed>()("AuthorizerFailed", {}) {
   override get message(): string {

@@ -23,6 +23,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as AdminApi from "./AdminApi.ts"
 import type { Authorizer } from "./Authorizer.ts"
 import { EventBusAdmin } from "./EventBusAdmin.ts"
+import * as ConsoleRoute from "./internal/console/consoleRoute.ts"
 import * as Failures from "./internal/failures.ts"
 import * as Guard from "./internal/guard.ts"
 import * as Handlers from "./internal/handlers.ts"
@@ -43,6 +44,8 @@ export interface Options {
   readonly authorizer?: Authorizer
   /** Whether the API changes nothing, whatever the authorizer says. Default false. */
   readonly readOnly?: boolean
+  /** Whether `{prefix}/console` shows the console, whose page holds nothing of the program. Default true. */
+  readonly console?: boolean
   /** The text of `/metrics`, such as `Prometheus.exposition` of `@eventbus/observability`. Default: there is no such route. */
   readonly metrics?: Effect.Effect<string>
 }
@@ -61,7 +64,8 @@ export const layer = (options: Options = {}): Layer.Layer<never, never, EventBus
   const others = (["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const).map((method) =>
     HttpRouter.add(method, `${paths.prefix}/*`, (request) => Effect.succeed(Failures.noRoute(api, request)))
   )
-  return Layer.mergeAll(routes, ...others, probes(paths, options.metrics)).pipe(
+  const page = options.console === false ? Layer.empty : ConsoleRoute.layer(`${paths.prefix}/console`)
+  return Layer.mergeAll(routes, page, ...others, probes(paths, options.metrics)).pipe(
     Layer.provide(HttpRouter.middleware((respond) => Failures.asAnswers(Failures.onlyAsSpelled(respond))).layer)
   )
 }

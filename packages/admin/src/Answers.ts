@@ -3,6 +3,7 @@
  */
 import { EventBusError } from "@eventbus/core"
 import { Schema } from "effect"
+import { permissions } from "./internal/permissions.ts"
 
 const optional = Schema.optionalKey
 
@@ -29,6 +30,11 @@ export const BindingSummary = Schema.Struct({
   lag: Schema.Int,
   partitions: Schema.Int,
   consumersRunning: Schema.Int,
+  /**
+   * Dead letters of the group that are not dealt with, as the cluster said last: it is asked every 10 seconds while somebody looks. Absent before its first answer, and where
+   * metrics are off.
+   */
+  deadLetters: optional(Schema.Int),
   /** Absent for a binding without a circuit breaker. */
   breaker: optional(Schema.String)
 })
@@ -184,7 +190,14 @@ export const HealthReason = Schema.Struct({
   cluster: optional(Schema.String),
   /** The bindings that it is about. */
   bindings: Schema.Array(Schema.String),
-  since: optional(Schema.String)
+  since: optional(Schema.String),
+  /** The topic that it is about. */
+  topic: optional(Schema.String),
+  partition: optional(Schema.Int),
+  /** Offsets of the partition that are not finished. */
+  lag: optional(Schema.Int),
+  /** For how long the partition has not moved. */
+  forMillis: optional(Schema.Number)
 })
 export type HealthReason = typeof HealthReason.Type
 
@@ -199,3 +212,30 @@ export const HealthReport = Schema.Struct({
   reasons: Schema.Array(HealthReason)
 })
 export type HealthReport = typeof HealthReport.Type
+
+/** All bindings and their health, at one moment. */
+export const State = Schema.Struct({
+  /** As in the list of bindings. */
+  bindings: Schema.Array(BindingSummary),
+  health: HealthReport
+})
+export type State = typeof State.Type
+
+/** An event of the stream of states. */
+export const StreamEvent = Schema.Struct({
+  /** The name of the state. The same state has the same name in every process, and after a restart. */
+  id: Schema.optional(Schema.String),
+  /** `state`: the data are it. `heartbeat`: nothing has changed, and the data are null. */
+  event: Schema.Literals(["state", "heartbeat"]),
+  data: Schema.fromJsonString(Schema.NullOr(State))
+})
+export type StreamEvent = typeof StreamEvent.Type
+
+/** The permissions of the caller on a binding. */
+export const Permissions = Schema.Struct({
+  /** The name that the authorizer gave the caller, or `this machine` without an authorizer. */
+  caller: Schema.String,
+  /** Nothing but `view` and `view-payload` where the API is read-only. */
+  permissions: Schema.Array(Schema.Literals(permissions))
+})
+export type Permissions = typeof Permissions.Type

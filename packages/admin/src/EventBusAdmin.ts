@@ -25,7 +25,8 @@ import {
   EventBusConnector,
   EventBusError,
   type Rehearsal,
-  Replay
+  Replay,
+  type Snapshot
 } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
@@ -171,7 +172,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
   yield* Effect.addFinalizer(() => Effect.sync(() => (isClosing = true)))
   const health = Effect.map(connector.health, (now) => (isClosing ? AnswersOf.closing(now) : now))
 
-  const summary = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.summaryOf)
+  const summary = (name: string) => Effect.map(connector.snapshot(name), (snapshot) => AnswersOf.summaryOf(snapshot))
   const get = Effect.fnUntraced(function* (name: string) {
     const snapshot = yield* connector.snapshot(name)
     return AnswersOf.detailOf(snapshot, yield* health, MetricsSummary.read(context, snapshot))
@@ -204,9 +205,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf),
     ...runs,
-    list: Effect.map(connector.listBindings, (all) =>
-      all.map(AnswersOf.summaryOf).sort((a, b) => (a.key < b.key ? -1 : 1))
-    ),
+    list: Effect.map(connector.listBindings, (all) => summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,
     register: (properties) => registered(Registration.fromData(properties)),
@@ -238,6 +237,15 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
     health: Effect.map(health, AnswersOf.healthOf)
   })
 })
+
+/** By key. */
+const summariesOf = (
+  bindings: ReadonlyArray<Snapshot.BindingSnapshot>,
+  deadLetters: ReadonlyMap<string, number>
+): ReadonlyArray<Answers.BindingSummary> =>
+  bindings
+    .map((each) => AnswersOf.summaryOf(each, deadLetters.get(AnswersOf.keyOf(each))))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
 
 type KeyOf = EventBusAdmin["Service"]["keyOf"]
 

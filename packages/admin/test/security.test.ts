@@ -12,6 +12,7 @@ const id = "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20"
 const routes = [
   ["view", "GET", "/bindings"],
   ["view", "GET", "/bindings/orders"],
+  ["view", "GET", "/bindings/orders/permissions"],
   ["view", "GET", "/health"],
   ["view", "GET", "/bindings/orders/dlt/stats"],
   ["view", "GET", "/bindings/orders/dlt/groups"],

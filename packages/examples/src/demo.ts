@@ -1,6 +1,6 @@
 /**
  * The Event Bus Connector in a minute: `pnpm demo`. `KAFKA_BROKERS=host:port` takes a Kafka of yours, and `DATABASE_URL=postgres://…` a
- * PostgreSQL.
+ * PostgreSQL. `--console` goes on with the console, and prints its address.
  *
  * Exits with 0 when every record is accounted for, and with 1 otherwise. Ctrl-C stops gracefully and still gives the account.
  */
@@ -9,6 +9,7 @@ import { Cause, Clock, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } fr
 import { account } from "./demo/account.ts"
 import * as Checkout from "./demo/checkout.ts"
 import * as Cluster from "./demo/cluster.ts"
+import * as Console from "./demo/console.ts"
 import * as Evidence from "./demo/evidence.ts"
 import * as Progress from "./demo/progress.ts"
 import * as Screen from "./demo/screen.ts"
@@ -56,7 +57,7 @@ const tellAndAudit = Effect.fnUntraced(function* (
   const result = yield* audit(progress, Exit.isSuccess(ending))
   Screen.print(View.accountLines(result, database, progress.counts.rolledBack))
   if (result.problems.length > 0) return yield* new Unaccounted({ problems: result.problems })
-  return yield* ending
+  return yield* Console.isWanted ? Effect.andThen(ending, restore(Console.run)) : ending
 })
 
 /** Draws until it is interrupted, and once more at the end. */

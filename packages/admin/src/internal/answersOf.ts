@@ -13,7 +13,7 @@ export const isDate = (millis: number | undefined): millis is number =>
 export const keyOf = ({ cluster, name }: Pick<Snapshot.BindingSnapshot, "cluster" | "name">): string =>
   `${cluster}:${name}`
 
-export const summaryOf = (snapshot: Snapshot.BindingSnapshot): Answers.BindingSummary => {
+export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: number): Answers.BindingSummary => {
   const { name, cluster, topic, groupId, state, sinceMillis, pausedBy, pausedTiers, partitions, breaker } = snapshot
   return {
     key: keyOf(snapshot),
@@ -23,6 +23,7 @@ export const summaryOf = (snapshot: Snapshot.BindingSnapshot): Answers.BindingSu
     lag: partitions.reduce((sum, { lag }) => sum + Number(lag), 0),
     partitions: partitions.length,
     consumersRunning: snapshot.consumers.filter(({ status }) => status === "running").length,
+    ...given("deadLetters", deadLetters),
     ...(breaker === undefined ? {} : { breaker: breaker.state })
   }
 }
@@ -32,7 +33,7 @@ export const detailOf = (
   { reasons }: Health.Health,
   metrics: Answers.MetricsSummary | undefined
 ): Answers.BindingDetail => ({
-  ...summaryOf(snapshot),
+  ...summaryOf(snapshot, metrics?.deadLetterDepth),
   containers: snapshot.containers.map(({ name, tier, topic, state }) => ({ name, tier, topic, state })),
   consumers: snapshot.consumers.map(({ index, status, sinceMillis, crashes, error }) => ({
     ...{ index, status, crashes },
@@ -89,7 +90,11 @@ export const healthOf = ({ status, live, ready, reasons }: Health.Health): Answe
     message: Health.describe(reason),
     ...(reason._tag === "Closing" ? {} : { cluster: reason.cluster }),
     bindings: bindingsOf(reason),
-    ...("sinceMillis" in reason ? { since: isoOf(reason.sinceMillis) } : {})
+    ...("sinceMillis" in reason ? { since: isoOf(reason.sinceMillis) } : {}),
+    ...("topic" in reason ? { topic: reason.topic } : {}),
+    ...("partition" in reason ? { partition: reason.partition } : {}),
+    ...("lag" in reason ? { lag: Number(reason.lag) } : {}),
+    ...("forMillis" in reason ? { forMillis: reason.forMillis } : {})
   }))
 })
 

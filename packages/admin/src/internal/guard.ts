@@ -2,15 +2,16 @@
  * Decides about each request before anything of it is read, and logs what operators change.
  */
 import { LogFormat, LogLine, UserFunction } from "@eventbus/core"
-import { Cause, Context, Effect, Exit, Layer, Predicate, type Redacted, Result } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Predicate, Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import { AuthorizerFailed, LoopbackOnly, ReadOnly } from "../AdminError.ts"
+import { AuthorizerFailed, CrossSiteRequest, LoopbackOnly, ReadOnly } from "../AdminError.ts"
 import { type Authorizer, Forbidden, type Permission, type Principal, Unauthorized } from "../Authorizer.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
 import { Caller, Guard, PayloadAccess, RequiredPermission } from "./middlewares.ts"
 import * as OwnFiber from "./ownFiber.ts"
-import { isLocal, PeerAddress } from "./peerAddress.ts"
+import { isLocal, isOfOwnPage, PeerAddress } from "./peerAddress.ts"
+import { permissions as allPermissions } from "./permissions.ts"
 
 interface Options {
   readonly authorizer: Authorizer | undefined
@@ -53,9 +54,9 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
 
 const isReading = (permissions: ReadonlyArray<Permission>): boolean => permissions.every((each) => each === "view")
 
-/** Without an authorizer nobody comes to a handler that asks. */
+/** Without an authorizer nobody comes to a handler that demands. */
 const callerOf = (
-  { authorizer }: Options,
+  { authorizer, readOnly }: Options,
   { name }: Principal,
   binding: string | undefined,
   credential: Redacted.Redacted<string>
@@ -64,7 +65,14 @@ const callerOf = (
   demand: (permission) =>
     authorizer === undefined
       ? Effect.fail(new AuthorizerFailed())
-      : Effect.asVoid(ask(() => authorizer(credential, permission, binding)))
+      : Effect.asVoid(ask(() => authorizer(credential, permission, binding))),
+  permissions:
+    authorizer === undefined
+      ? Effect.succeed(["view"])
+      : Effect.filter(
+          allPermissions.filter((permission) => !readOnly || permission.startsWith("view")),
+          (permission) => Effect.isSuccess(ask(() => authorizer(credential, permission, binding)))
+        )
 })
 
 /** Asks the authorizer when a handler asks. Without an authorizer nobody sees a payload, and neither where it gives no answer. */
@@ -97,7 +105,7 @@ const bindingOf = Effect.fnUntraced(function* (admin: EventBusAdmin["Service"]) 
   return yield* Effect.catch(admin.keyOf(name), () => Effect.succeed(name))
 })
 
-type Refusal = Unauthorized | Forbidden | LoopbackOnly | ReadOnly | AuthorizerFailed
+type Refusal = Unauthorized | Forbidden | LoopbackOnly | ReadOnly | CrossSiteRequest | AuthorizerFailed
 
 const admit = Effect.fnUntraced(function* (
   { authorizer, readOnly }: Options,
@@ -105,14 +113,17 @@ const admit = Effect.fnUntraced(function* (
   binding: string | undefined,
   credential: Redacted.Redacted<string>
 ): Effect.fn.Return<Principal, Refusal, HttpServerRequest.HttpServerRequest> {
+  const request = yield* HttpServerRequest.HttpServerRequest
   if (authorizer === undefined) {
-    const request = yield* HttpServerRequest.HttpServerRequest
     if (!isLocal(request, yield* PeerAddress)) return yield* new LoopbackOnly()
     if (!isReading(permissions)) return yield* new ReadOnly({ authorizer: false })
     return { name: "this machine" }
   }
   const caller = yield* firstOf(permissions, (permission) => ask(() => authorizer(credential, permission, binding)))
-  if (readOnly && !isReading(permissions)) return yield* new ReadOnly({ authorizer: true })
+  if (isReading(permissions)) return caller
+  if (readOnly) return yield* new ReadOnly({ authorizer: true })
+  // Only the browser knows what let this caller through, and it would send that for a page of another site, too.
+  if (Redacted.value(credential) === "" && !isOfOwnPage(request)) return yield* new CrossSiteRequest()
   return caller
 })
 

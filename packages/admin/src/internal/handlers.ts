@@ -7,9 +7,11 @@ import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
+import { Caller } from "./middlewares.ts"
 import { allowed, cutoffOf } from "./parameters.ts"
 import { jsonText, onCluster } from "./requests.ts"
 import * as RunHandlers from "./runs/runHandlers.ts"
+import * as StateStream from "./stateStream.ts"
 
 export const layer = (api: AdminApi) =>
   Layer.mergeAll(bindings(api), deadLetters(api), LetterHandlers.layer(api), RunHandlers.layer(api))
@@ -31,7 +33,15 @@ const bindings = (api: AdminApi) =>
           // The line about the request has the reason.
           pause: ({ params, query: { reason: _, ...tier } }) => admin.pause(params.name, tier),
           resume: ({ params, query: { reason: _, ...tier } }) => admin.resume(params.name, tier),
-          health: () => admin.health
+          health: () => admin.health,
+          permissions: ({ params }) =>
+            Effect.andThen(
+              admin.keyOf(params.name),
+              Effect.flatMap(Caller, ({ name, permissions }) =>
+                Effect.map(permissions, (all) => ({ caller: name, permissions: all }))
+              )
+            ),
+          stream: ({ headers }) => Effect.succeed(StateStream.make(admin, headers["last-event-id"]))
         })
     })
   )

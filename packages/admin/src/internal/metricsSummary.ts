@@ -36,6 +36,20 @@ export const read = (context: Context.Context<never>, binding: Named): Answers.M
   }
 }
 
+/** The dead letters of each binding, by its key. Reads the registry once, and the state of each binding too: reading that lets the connector ask the cluster for the number. */
+export const deadLetters = (context: Context.Context<never>): ReadonlyMap<string, number> => {
+  const { containerState, deadLetterDepth } = Metrics.definitions
+  const read = Array.from(Context.get(context, Metric.MetricRegistry)).filter(
+    ([, { id }]) => id === containerState.name || id === deadLetterDepth.name
+  )
+  const series = Metric.snapshotUnsafe(Context.add(context, Metric.MetricRegistry, new Map(read)))
+  return new Map(
+    series
+      .filter(({ id }) => id === deadLetterDepth.name)
+      .map((each) => [`${each.attributes?.["cluster"]}:${each.attributes?.["binding"]}`, valueOf(each)])
+  )
+}
+
 type Series = Metric.Metric.Snapshot
 
 /** Only the series of the binding are computed. */

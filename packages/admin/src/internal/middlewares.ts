@@ -25,6 +25,8 @@ export class Caller extends Context.Service<
     readonly name: string
     /** Fails unless the caller has this permission, too. */
     readonly demand: (permission: Permission) => Effect.Effect<void, Unauthorized | Forbidden | AuthorizerFailed>
+    /** Everything that the caller may do, with the binding of the request or with all of them. */
+    readonly permissions: Effect.Effect<ReadonlyArray<Permission>>
   }
 >()("@eventbus/admin/Caller") {}
 
@@ -32,7 +34,14 @@ export class Caller extends Context.Service<
 export class Guard extends HttpApiMiddleware.Service<Guard, { provides: PayloadAccess | Caller }>()(
   "@eventbus/admin/Guard",
   {
-    error: [Errors.unauthorized, Errors.forbidden, Errors.loopbackOnly, Errors.readOnly, Errors.authorizerFailed],
+    error: [
+      Errors.unauthorized,
+      Errors.forbidden,
+      Errors.loopbackOnly,
+      Errors.readOnly,
+      Errors.crossSiteRequest,
+      Errors.authorizerFailed
+    ],
     security: { bearer: HttpApiSecurity.bearer }
   }
 ) {}

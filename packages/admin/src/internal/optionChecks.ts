@@ -10,7 +10,14 @@ const path = Kinds.make(
   (value) => typeof value === "string" && /^\/$|^(?:\/[\w.~-]+)+\/?$/.test(value)
 )
 
-const ofRoutes = { prefix: path, probes: path, authorizer: Kinds.func, readOnly: Kinds.flag, metrics: Kinds.effect }
+const ofRoutes = {
+  prefix: path,
+  probes: path,
+  authorizer: Kinds.func,
+  readOnly: Kinds.flag,
+  console: Kinds.flag,
+  metrics: Kinds.effect
+}
 
 /** A header has no line breaks, and blanks around a token would be cut: such a token would never be recognised. The problem does not show it. */
 const token: Ranges.Kind = (path, found) =>

@@ -21,7 +21,8 @@ export const allowed = {
   limit: "a whole number, 1 to 500",
   position: "the position of a dead letter in its topic, such as 3@17",
   id: "the id of a rehearsal",
-  runId: "the id of a plan, and of its run"
+  runId: "the id of a plan, and of its run",
+  lastEventId: "the id of the last event of another stream: the state that it names is not sent again"
 } as const
 
 type Name = keyof typeof allowed
@@ -79,4 +80,5 @@ export const before = textOf("before", DeadLetterList.isCursor)
 export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))
 export const position = Schema.String.annotate({ description: allowed.position })
 export const id = Schema.String.annotate({ description: allowed.id })
+export const lastEventId = Schema.String.annotate({ description: allowed.lastEventId })
 export const runId = Schema.String.annotate({ description: allowed.runId })

@@ -1,5 +1,7 @@
 /**
- * Tells whether a caller is on this machine. The address is the socket's. A request that a proxy has marked, that names another host, or that a page of another site sends,
+ * Tells where a request comes from: whether its caller is on this machine, and whether a page of another site may have sent it.
+ *
+ * The address is the socket's. A request that a proxy has marked, that names another host, or that a page of another site sends,
  * counts as one from elsewhere. A proxy on this machine that marks nothing cannot be told from a caller on this machine.
  */
 import { Context, Option } from "effect"
@@ -31,4 +33,12 @@ export const isLocal = (
     headers["sec-fetch-site"] !== "cross-site" &&
     isLoopbackHost(headers["host"] ?? "")
   )
+}
+
+/** A page of another site can neither set the header nor keep the browser from saying where it comes from. Older browsers send `Origin` alone. */
+export const isOfOwnPage = ({ headers }: HttpServerRequest.HttpServerRequest): boolean => {
+  const { "x-eventbus-csrf": mark, "sec-fetch-site": site, origin, host } = headers
+  if (mark === undefined) return false
+  if (site !== undefined) return site === "same-origin"
+  return origin === undefined || origin.replace(/^https?:\/\//, "") === host
 }

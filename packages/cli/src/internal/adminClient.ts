@@ -24,7 +24,8 @@ export const apiOf = Effect.fnUntraced(function* (address: string) {
     baseUrl: url.origin,
     transformClient: HttpClient.mapRequest((request) =>
       Option.match(credential, {
-        onNone: () => request,
+        // A change without a token has to say that no browser was tricked into it.
+        onNone: () => HttpClientRequest.setHeader(request, "x-eventbus-csrf", "1"),
         onSome: (secret) => HttpClientRequest.bearerToken(request, Redacted.value(secret))
       })
     )

@@ -1,0 +1,44 @@
+/** The page that is shown, by the part of the address behind `#`: the server sees one page alone. */
+
+export type Route =
+  | { readonly page: "now" }
+  | { readonly page: "binding" | "failures" | "runs"; readonly key: string }
+  | { readonly page: "group" | "record" | "run"; readonly key: string; readonly id: string }
+  | { readonly page: "unknown" }
+
+const words = { failures: "group", records: "record", runs: "run" } as const
+
+export const routeOf = (hash: string): Route => {
+  const [, first, key, word, id, more] = hash.replace(/^#/, "").split("/").map(decoded)
+  if (first === undefined || first === "") return { page: "now" }
+  if (first !== "bindings" || key === undefined || key === "" || more !== undefined) return { page: "unknown" }
+  if (word === undefined) return { page: "binding", key }
+  if (id === undefined) return word === "failures" || word === "runs" ? { page: word, key } : { page: "unknown" }
+  return word === "failures" || word === "records" || word === "runs"
+    ? { page: words[word], key, id }
+    : { page: "unknown" }
+}
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const encode = encodeURIComponent
+
+export const to = {
+  now: "#/",
+  binding: (key: string) => `#/bindings/${encode(key)}`,
+  failures: (key: string) => `#/bindings/${encode(key)}/failures`,
+  group: (key: string, fingerprint: string) => `#/bindings/${encode(key)}/failures/${encode(fingerprint)}`,
+  record: (key: string, position: string) => `#/bindings/${encode(key)}/records/${encode(position)}`,
+  runs: (key: string) => `#/bindings/${encode(key)}/runs`,
+  run: (key: string, id: string) => `#/bindings/${encode(key)}/runs/${encode(id)}`
+}
+
+export const go = (hash: string): void => {
+  location.hash = hash
+}

@@ -1,0 +1,162 @@
+/** What is stuck, since when, why, and what to do: the worst first. */
+import { useEffect, useState } from "preact/hooks"
+import type { BindingSummary, HealthReason, State } from "../../src/Answers.ts"
+import { useLive } from "../data/hooks.ts"
+import { wordsOf } from "../data/reasons.ts"
+import { to } from "../data/route.ts"
+import { announce } from "../parts/announce.tsx"
+import { nameOf } from "../parts/BindingTabs.tsx"
+import { type Column, Section, StateMark, Table, Title, Waiting } from "../parts/layout.tsx"
+import { counted, duration, number, Since } from "../parts/text.tsx"
+
+const Links = ({ keys }: { readonly keys: ReadonlyArray<string> }) => (
+  <>
+    {keys.map((key, index) => (
+      <span key={key}>
+        {index === 0 ? "" : ", "}
+        <a href={to.binding(key)}>{nameOf(key)}</a>
+      </span>
+    ))}
+  </>
+)
+
+/** The partition, and how far behind it is. */
+const placeOf = ({ topic, partition, forMillis, lag }: HealthReason): string =>
+  [
+    ...(topic === undefined ? [] : [partition === undefined ? `topic ${topic}` : `partition ${topic}-${partition}`]),
+    ...(forMillis === undefined ? [] : [`has waited for ${duration(forMillis)}`]),
+    ...(lag === undefined ? [] : [`${counted(lag, "record")} behind`])
+  ].join(" · ")
+
+const Sentence = ({ reason }: { readonly reason: HealthReason }) => {
+  const { is, advice, isMild } = wordsOf(reason.reason)
+  const keys = reason.bindings.map((name) => `${reason.cluster ?? "default"}:${name}`)
+  const place = placeOf(reason)
+  return (
+    <li class={isMild === true ? "mild" : "bad"}>
+      <p>
+        <strong>
+          {keys.length === 0 ? "The program" : <Links keys={keys} />} {is}
+        </strong>
+        {reason.since !== undefined && (
+          <>
+            {" "}
+            since <Since at={reason.since} />
+          </>
+        )}
+        {place !== "" && ` · ${place}`}
+      </p>
+      <p>{reason.message}</p>
+      <p class="dim">{advice}</p>
+    </li>
+  )
+}
+
+const Letters = ({ binding: { key, deadLetters = 0 } }: { readonly binding: BindingSummary }) => (
+  <li class="mild">
+    <p>
+      <strong>
+        <a href={to.binding(key)}>{nameOf(key)}</a> has {counted(deadLetters, "dead letter")}
+      </strong>
+    </p>
+    <p>
+      <a href={to.failures(key)}>Look at the failures of {nameOf(key)}</a>
+    </p>
+  </li>
+)
+
+const columns: ReadonlyArray<Column<BindingSummary>> = [
+  { title: "Binding", of: ({ key }) => <a href={to.binding(key)}>{nameOf(key)}</a> },
+  { title: "State", of: ({ state }) => <StateMark state={state} /> },
+  { title: "Lag", of: ({ lag }) => number(lag), isNumber: true },
+  {
+    title: "Dead letters",
+    of: ({ key, deadLetters }) =>
+      deadLetters === undefined ? "–" : <a href={to.failures(key)}>{number(deadLetters)}</a>,
+    isNumber: true
+  },
+  {
+    title: "Breaker",
+    of: ({ breaker }) => (breaker === undefined ? "–" : <StateMark state={breaker} />),
+    isExtra: true
+  },
+  { title: "Partitions", of: ({ partitions }) => number(partitions), isNumber: true, isExtra: true },
+  { title: "Topic", of: ({ topic }) => topic, isExtra: true },
+  { title: "Group", of: ({ groupId }) => groupId, isExtra: true }
+]
+
+/** So many rows are laid out fast enough, again with each state. */
+const mostRows = 60
+
+const Bindings = ({ bindings }: { readonly bindings: ReadonlyArray<BindingSummary> }) => {
+  const [text, setText] = useState("")
+  const [showsAll, setShowsAll] = useState(false)
+  const found = bindings.filter(({ key, topic, groupId }) => `${key} ${topic} ${groupId}`.includes(text.trim()))
+  const rows = showsAll ? found : found.slice(0, mostRows)
+  return (
+    <>
+      {bindings.length > mostRows && (
+        <>
+          <label for="filter">Only with this in name, topic or group</label>
+          <input id="filter" value={text} autocomplete="off" onInput={(event) => setText(event.currentTarget.value)} />
+          <p role="status">
+            {number(rows.length)} of {counted(bindings.length, "binding")}
+          </p>
+        </>
+      )}
+      <Table label="Bindings" rows={rows} columns={columns} keyOf={({ key }) => key} />
+      {rows.length < found.length && (
+        <p class="buttons">
+          <button type="button" onClick={() => setShowsAll(true)}>
+            Show all {number(found.length)}
+          </button>
+        </p>
+      )}
+    </>
+  )
+}
+
+const verdictOf = ({ bindings, health }: State): string => {
+  const worse = health.reasons.filter(({ reason }) => wordsOf(reason).isMild !== true).length
+  const mild = health.reasons.length - worse
+  if (worse > 0) return `${counted(worse, "thing is", "things are")} wrong`
+  if (mild > 0) return `${counted(mild, "thing holds", "things hold")} records back`
+  return bindings.length === 0 ? "No binding is registered" : "All bindings work"
+}
+
+export const Now = () => {
+  const { state, refusal } = useLive()
+  const verdict = state === undefined ? undefined : verdictOf(state)
+  useEffect(() => {
+    if (verdict !== undefined) announce(`${verdict}.`)
+  }, [verdict])
+  if (state === undefined)
+    return (
+      <>
+        <Title name="Now">Now</Title>
+        <Waiting refusal={refusal} />
+      </>
+    )
+  const letters = state.bindings.filter(({ deadLetters = 0 }) => deadLetters > 0)
+  return (
+    <>
+      <Title name="Now">{verdict}</Title>
+      {state.health.reasons.length + letters.length > 0 && (
+        <ul class="sentences" aria-label="What needs a look, the worst first">
+          {state.health.reasons.map((reason) => (
+            <Sentence
+              key={`${reason.reason} ${reason.cluster} ${reason.bindings} ${reason.topic} ${reason.partition} ${reason.message.replace(/\d+/g, "")}`}
+              reason={reason}
+            />
+          ))}
+          {letters.map((binding) => (
+            <Letters key={binding.key} binding={binding} />
+          ))}
+        </ul>
+      )}
+      <Section title="Bindings of this process">
+        {state.bindings.length === 0 ? <p class="dim">None yet.</p> : <Bindings bindings={state.bindings} />}
+      </Section>
+    </>
+  )
+}

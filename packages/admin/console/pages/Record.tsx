@@ -1,0 +1,130 @@
+/** One dead letter: what it is, why it failed, and what it holds, for those who may see that. */
+import type { Content, Letter, Payload } from "../../src/DeadLetterAnswers.ts"
+import { part } from "../data/api.ts"
+import { useAnswer, usePermissions } from "../data/hooks.ts"
+import { to } from "../data/route.ts"
+import { BindingTabs } from "../parts/BindingTabs.tsx"
+import { Causes } from "../parts/Causes.tsx"
+import { Facts, Section, Table, Waiting } from "../parts/layout.tsx"
+import { Repair } from "../parts/Repair.tsx"
+import { number, Since } from "../parts/text.tsx"
+
+const factsOf = (binding: string, letter: Letter) =>
+  [
+    ["State", letter.state],
+    ["Failed with", letter.exceptionClass],
+    ["Dead-lettered", <Since key="at" at={letter.deadLettered} />],
+    ["Because", [letter.reason, letter.detail].filter((each) => each !== undefined && each !== "").join(": ")],
+    ["Came from", `${letter.originalTopic}-${letter.originalPartition} at ${letter.originalOffset}`],
+    ["Attempts", number(letter.totalAttempts)],
+    ["Attempts by tier", letter.tiers.map(({ tier, attempts }) => `${tier}: ${attempts}`).join(", ")],
+    ["Replays", number(letter.replayCount)],
+    [
+      "Came back from",
+      letter.cameBackFrom === undefined ? undefined : (
+        <a key="run" href={to.run(binding, letter.cameBackFrom)}>
+          a run
+        </a>
+      )
+    ],
+    ["Can be read today", letter.decodable === undefined ? undefined : letter.decodable ? "yes" : "no"],
+    ["Size of the value", letter.valueBytes === undefined ? "none" : `${number(letter.valueBytes)} bytes`],
+    ["Cannot be read", letter.unreadable],
+    [
+      "Reason group",
+      <a key="group" href={to.group(binding, letter.fingerprint)}>
+        {letter.fingerprint}
+      </a>
+    ]
+  ] as const
+
+const History = ({ binding, letter: { history } }: { readonly binding: string; readonly letter: Letter }) =>
+  history.length === 0 ? null : (
+    <Section title="What was done about it">
+      <ol>
+        {history.map(({ action, at, run, by, reason, copy }) => (
+          <li key={`${action} ${at} ${run}`}>
+            {action} <Since at={at} />
+            {by !== undefined && ` by ${by}`}
+            {reason !== undefined && `, because: ${reason}`}
+            {copy !== undefined && `, as ${copy}`}
+            {run !== undefined && (
+              <>
+                , by <a href={to.run(binding, run)}>this run</a>
+              </>
+            )}
+          </li>
+        ))}
+      </ol>
+    </Section>
+  )
+
+/** As today's serde reads it, else as text, else its bytes. */
+const shownOf = ({ decoded, text, base64, bytes }: Content): string => {
+  if (decoded !== undefined) return typeof decoded === "string" ? decoded : JSON.stringify(decoded, null, 2)
+  return text ?? (base64 === undefined ? (bytes === undefined ? "none" : "") : `base 64: ${base64}`)
+}
+
+const Shown = ({ title, content }: { readonly title: string; readonly content: Content }) => (
+  <>
+    <h3>{title}</h3>
+    {content.problem !== undefined && <p>Today's serde cannot read it: {content.problem}</p>}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long text scrolls by keyboard */}
+    <pre tabIndex={0}>{shownOf(content)}</pre>
+  </>
+)
+
+const Contents = ({ payload: { key, value, headers } }: { readonly payload: Payload }) => (
+  <Section title="Record">
+    <Shown title="Key" content={key} />
+    <Shown title="Value" content={value} />
+    <h3>Headers</h3>
+    {headers.length === 0 ? (
+      <p class="dim">None.</p>
+    ) : (
+      <Table
+        label="Headers"
+        rows={headers.map((header, index) => ({ ...header, index }))}
+        keyOf={({ index }) => String(index)}
+        columns={[
+          { title: "Name", of: ({ name }) => name, isLong: true },
+          { title: "Value", of: ({ value: text }) => text ?? "–", isLong: true }
+        ]}
+      />
+    )}
+  </Section>
+)
+
+export const Record = ({ binding, position }: { readonly binding: string; readonly position: string }) => {
+  const may = usePermissions(binding)
+  const path = `bindings/${part(binding)}/dlt/records/${part(position)}`
+  const { value, refusal, reload } = useAnswer<Letter>(path)
+  return (
+    <>
+      <BindingTabs binding={binding} tab="Failures" detail={`Letter ${position}`} />
+      {value === undefined ? (
+        <Waiting refusal={refusal} />
+      ) : (
+        <>
+          <Facts facts={factsOf(binding, value)} />
+          <History binding={binding} letter={value} />
+          <Causes letter={value} />
+          {value.payload === undefined ? (
+            <p class="dim">Key, value and headers are shown with the permission view-payload.</p>
+          ) : (
+            <Contents payload={value.payload} />
+          )}
+          {value.state !== "foreign" && value.state !== "unreadable" && (
+            <Repair
+              binding={binding}
+              select={{ records: [position] }}
+              may={may}
+              canRestore={value.state === "dealt-with"}
+              changed={reload}
+            />
+          )}
+        </>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,132 @@
+/** Makes a plan: what to do with the letters, how carefully, and why. */
+import { useId, useState } from "preact/hooks"
+import type { Plan } from "../../src/RunAnswers.ts"
+import { part, post } from "../data/api.ts"
+import { useChange } from "../data/hooks.ts"
+import { Problem } from "./layout.tsx"
+
+/** Letters by their group, or by their positions. */
+export type Select = { readonly groups: ReadonlyArray<string> } | { readonly records: ReadonlyArray<string> }
+
+type Action = Plan["action"]
+
+interface Props {
+  readonly binding: string
+  readonly select: Select
+  readonly actions: ReadonlyArray<Action>
+  readonly mayTransform: boolean
+  /** Undefined once the form says something else than the last plan. */
+  readonly planned: (plan: Plan | undefined) => void
+}
+
+const means: Readonly<Record<Action, string>> = {
+  replay: "Replay to where they came from",
+  toTier: "Replay to a retry tier",
+  discard: "Give them up",
+  restore: "Bring back those that were given up"
+}
+
+interface FieldProps {
+  readonly label: string
+  readonly name: string
+  readonly isRequired?: boolean
+}
+
+const Text = ({ label, name, isRequired = true }: FieldProps) => {
+  const id = useId()
+  return (
+    <>
+      <label for={id}>{label}</label>
+      <input id={id} name={name} required={isRequired} maxLength={500} autocomplete="off" />
+    </>
+  )
+}
+
+interface CountProps extends FieldProps {
+  readonly value: number
+  readonly least: number
+}
+
+const Count = ({ label, name, value, least }: CountProps) => {
+  const id = useId()
+  return (
+    <>
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        name={name}
+        type="number"
+        min={least}
+        max={100_000}
+        step={1}
+        defaultValue={String(value)}
+        required
+      />
+    </>
+  )
+}
+
+/** The body of the request: what the form does not ask for is the API's own default. */
+const bodyOf = (form: FormData, select: Select): Record<string, unknown> => {
+  const text = (name: string): string => String(form.get(name) ?? "").trim()
+  const action = text("action")
+  const isCopying = action === "replay" || action === "toTier"
+  return {
+    ...{ action, select, reason: text("reason") },
+    ...(action === "toTier" ? { tier: Number(text("tier")) } : {}),
+    ...(isCopying ? { rate: Number(text("rate")), canary: Number(text("canary")) } : {}),
+    ...(isCopying && text("transform") !== "" ? { transform: text("transform") } : {}),
+    ...(isCopying && form.has("ignoreMaxReplays") ? { ignoreMaxReplays: true } : {})
+  }
+}
+
+export const PlanForm = ({ binding, select, actions, mayTransform, planned }: Props) => {
+  const [action, setAction] = useState<Action>(actions[0] ?? "replay")
+  const { isBusy, refusal, run } = useChange()
+  const id = useId()
+  const isCopying = action === "replay" || action === "toTier"
+  const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
+    event.preventDefault()
+    const body = bodyOf(new FormData(event.currentTarget), select)
+    run(async () => planned(await post<Plan>(`bindings/${part(binding)}/dlt/plans`, body)))
+  }
+  return (
+    <li>
+      <h3>2. Plan</h3>
+      <p>A plan says what a run would do. It changes nothing.</p>
+      <form onSubmit={submit} onInput={() => planned(undefined)}>
+        <label for={id}>What to do</label>
+        <select
+          id={id}
+          name="action"
+          value={action}
+          onChange={(event) => setAction(event.currentTarget.value as Action)}
+        >
+          {actions.map((each) => (
+            <option key={each} value={each}>
+              {means[each]}
+            </option>
+          ))}
+        </select>
+        {action === "toTier" && <Count label="Retry tier" name="tier" value={1} least={1} />}
+        {isCopying && (
+          <>
+            <Count label="Most copies a second" name="rate" value={50} least={1} />
+            <Count label="Copies that go first and alone" name="canary" value={20} least={0} />
+            {mayTransform && <Text label="Name of a transform (optional)" name="transform" isRequired={false} />}
+            <label class="check">
+              <input type="checkbox" name="ignoreMaxReplays" /> Also letters that were replayed too often
+            </label>
+          </>
+        )}
+        <Text label="Reason" name="reason" />
+        <Problem refusal={refusal} />
+        <p class="buttons">
+          <button type="submit" class="first" disabled={isBusy}>
+            {isBusy ? "Planning…" : "Plan"}
+          </button>
+        </p>
+      </form>
+    </li>
+  )
+}

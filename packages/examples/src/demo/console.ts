@@ -1,0 +1,42 @@
+/**
+ * The console of the demo: another instance of the application, with the admin API around it, until Ctrl-C. New orders go on coming, and the dead letters of the scenario are there to be looked at.
+ */
+import { randomBytes } from "node:crypto"
+import { AdminServer, Authorizer, EventBusAdmin } from "@eventbus/admin"
+import { Binding } from "@eventbus/core"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { HttpServer } from "effect/http"
+import { Checkout } from "./checkout.ts"
+import { Cluster } from "./cluster.ts"
+import * as Screen from "./screen.ts"
+import { arrival, binding, Payments } from "./shop.ts"
+
+/** `pnpm demo --console` */
+export const isWanted: boolean = process.argv.includes("--console")
+
+const permissions = Authorizer.Permission.literals
+
+/** A rehearsal charges nobody: the bank takes every card. */
+const dryRun = Layer.succeed(Payments, { charge: () => Effect.void, setDown: () => Effect.void })
+
+/** Orders of the scenario have smaller numbers. */
+const firstOrder = 10_000
+
+/** Runs until it is interrupted. */
+export const run = Effect.gen(function* () {
+  const { names } = yield* Cluster
+  const checkout = yield* Checkout
+  const token = randomBytes(12).toString("hex")
+  const instance = EventBusAdmin.layer().pipe(
+    Layer.provideMerge(Binding.layer(Binding.rehearsable(binding(names), dryRun)))
+  )
+  const authorizer = Authorizer.fromTokens([{ token: Redacted.make(token), name: "you", permissions }])
+  const context = yield* Layer.build(AdminServer.layer(instance, { host: "127.0.0.1", port: 0, authorizer }))
+  const address = HttpServer.formatAddress(Context.get(context, HttpServer.HttpServer).address)
+  Screen.print([
+    "",
+    `  The console: ${Screen.bold(`${address}/eventbus/console#token=${token}`)}`,
+    Screen.dim("  It has the dead letters of this run, and new orders keep coming. Ctrl-C ends it.")
+  ])
+  for (let index = firstOrder; ; index++) yield* Effect.delay(checkout.place(arrival(index)), "1 second")
+}).pipe(Effect.scoped)
