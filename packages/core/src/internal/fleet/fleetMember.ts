@@ -11,11 +11,13 @@ export type TierCommand = (tier: number) => Effect.Effect<void, InvalidContainer
 
 export interface FleetMember {
   readonly definition: BindingDefinition<unknown>
+  /** The current snapshot. Asks no broker. */
   readonly snapshot: Effect.Effect<BindingSnapshot>
   readonly start: Command
   readonly stop: Command
   readonly pause: Command
   readonly resume: Command
+  /** Pauses or resumes one retry tier; the rest of the binding continues. */
   readonly pauseTier: TierCommand
   readonly resumeTier: TierCommand
   /** Applies the holds of the fleet on this binding, and lifts those that are not among them. */

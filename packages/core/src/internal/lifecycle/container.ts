@@ -7,11 +7,10 @@ import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import { Hostname } from "../../Hostname.ts"
 import type { Runs as RunCommands } from "../../ReplayRun.ts"
-import type { BindingSnapshot } from "../../Snapshot.ts"
 import { toMillis } from "../base/durations.ts"
 import * as DeadLetterCommands from "../deadLetters/commands.ts"
 import type { Strategy } from "../deadLetters/strategy.ts"
-import type { TierCommand } from "../fleet/fleetMember.ts"
+import type { FleetMember } from "../fleet/fleetMember.ts"
 import { type Consumer, subscriptions } from "../group/consumer.ts"
 import * as Supervisor from "../group/supervisor.ts"
 import * as BindingMetrics from "../observe/bindingMetrics.ts"
@@ -36,8 +35,7 @@ import * as StartStop from "./startStop.ts"
 
 type Command = StartStop.Command
 
-export interface Container {
-  readonly definition: BindingDefinition<unknown>
+export interface Container extends FleetMember {
   readonly broker: Broker["Service"]
   readonly hostname: string
   readonly deadLetterDepth: DeadLetterDepth
@@ -51,17 +49,6 @@ export interface Container {
   readonly partitions: () => ReadonlyArray<Partition>
   /** Retention has passed the position of a partition that is not fetched. */
   readonly overtaken: (partition: Partition, log: PartitionOffsets) => Effect.Effect<void>
-  /** The current snapshot. Asks no broker. */
-  readonly snapshot: Effect.Effect<BindingSnapshot>
-  readonly start: Command
-  readonly stop: Command
-  readonly pause: Command
-  readonly resume: Command
-  /** Pauses or resumes one retry tier; the rest of the binding continues. */
-  readonly pauseTier: TierCommand
-  readonly resumeTier: TierCommand
-  /** Applies the holds of the fleet. */
-  readonly hold: Pausing.Pausing["hold"]
   readonly destroy: Command
   readonly releaseMillis: StartStop.StartStop["releaseMillis"]
   /** Decides about a record that holds its partition. */
