@@ -16,6 +16,16 @@ const topic = Effect.gen(function* () {
   return memory
 })
 
+/** A fleet of one process that has told of itself. */
+const oneProcess = Effect.gen(function* () {
+  const memory = yield* topic
+  const fleet = yield* operator
+  yield* inTime(fleet.createTopics)
+  const app = yield* startIn({}, noting([]))
+  yield* advance("6 seconds")
+  return { memory, fleet, app }
+})
+
 const command = Effect.fnUntraced(function* (fleet: Fleet.Fleet["Service"], request: FleetView.CommandRequest) {
   return yield* inTime(fleet.command(request), "500 millis")
 })
@@ -52,11 +62,7 @@ describe("commands to a fleet", () => {
 
   scenario("OPS-14 a command that is given again with its id runs once, and has the same answers", () =>
     Effect.gen(function* () {
-      yield* topic
-      const fleet = yield* operator
-      yield* inTime(fleet.createTopics)
-      const app = yield* startIn({}, noting([]))
-      yield* advance("6 seconds")
+      const { fleet, app } = yield* oneProcess
       const first = yield* command(fleet, { ...pause, id })
       yield* app.connector.resume("orders")
       assert.deepStrictEqual(yield* command(fleet, { ...pause, id }), first)
@@ -149,11 +155,7 @@ describe("commands to a fleet", () => {
 
   scenario("OPS-14 newer formats and unknown verbs are answered, and never ignored", () =>
     Effect.gen(function* () {
-      yield* topic
-      const fleet = yield* operator
-      yield* inTime(fleet.createTopics)
-      const app = yield* startIn({}, noting([]))
-      yield* advance("6 seconds")
+      const { app } = yield* oneProcess
       for (const [key, value, expected] of [
         ["newer", { ...entry, v: 9, minV: 9 }, "unsupported-version: format 9"],
         ["verb", { ...entry, verb: "rewind" }, "unsupported-version: verb 'rewind'"],
@@ -220,11 +222,7 @@ describe("commands to a fleet", () => {
 
   scenario("OPS-14 answers wait for a fleet topic that cannot be written", () =>
     Effect.gen(function* () {
-      const memory = yield* topic
-      const fleet = yield* operator
-      yield* inTime(fleet.createTopics)
-      const app = yield* startIn({}, noting([]))
-      yield* advance("6 seconds")
+      const { memory, fleet, app } = yield* oneProcess
       yield* Effect.scoped(
         Effect.flatMap(memory.broker.admin, ({ deleteTopics }) => deleteTopics(["__eventbus.fleet"]))
       )

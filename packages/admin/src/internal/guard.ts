@@ -37,7 +37,6 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             }
             const payload = payloadAccess(options, binding, credential)
             const { id } = yield* HttpRouter.params
-            const reason = yield* reasonOf
             const answer = respond.pipe(
               Effect.provideService(PayloadAccess, payload.access),
               Effect.provideService(Caller, callerOf(options, caller.success, binding, credential))
@@ -45,7 +44,7 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             return yield* Effect.onExit(answer, (exit) =>
               isReading(permissions) && !payload.isSeen()
                 ? Effect.void
-                : note(caller.success, { endpoint, binding, id, reason, payload: payload.isSeen() }, exit)
+                : note(caller.success, { endpoint, binding, id, payload: payload.isSeen() }, exit)
             )
           })
       })
@@ -190,11 +189,10 @@ interface Asked {
   readonly binding: string | undefined
   /** The id in its path. */
   readonly id: string | undefined
-  /** Why, of a command on a binding. */
-  readonly reason: string | undefined
   readonly payload: boolean
 }
 
+/** Why, of a command on a binding. */
 const reasonOf = Effect.map(HttpServerRequest.HttpServerRequest, ({ url }) => {
   const { searchParams } = new URL(url, "http://localhost")
   return searchParams.get("reason")?.slice(0, longestReason)
@@ -204,17 +202,18 @@ const reasonOf = Effect.map(HttpServerRequest.HttpServerRequest, ({ url }) => {
 const longestReason = 1_000
 
 /** One line for each change that somebody asked for, or payload that somebody saw, and how it ended. */
-const note = (
+const note = Effect.fnUntraced(function* (
   { name }: Principal,
-  { endpoint: { identifier }, binding, id, reason, payload }: Asked,
+  { endpoint: { identifier }, binding, id, payload }: Asked,
   exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
-) => {
+) {
   const of = binding === undefined ? "" : ` of binding '${binding}'`
   const what = `${identifier}${id === undefined ? "" : ` '${id}'`}${of}${payload ? ", with payload," : ""}`
+  const reason = yield* reasonOf
   const why = reason === undefined ? "" : `, because: ${reason}`
   // A name or a reason with a line break must not look like another line.
-  return LogLine.info(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}${why}`))
-}
+  yield* LogLine.info(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}${why}`))
+})
 
 const outcomeOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): string => {
   if (Exit.isSuccess(exit)) return exit.value.status < 300 ? "done" : `refused (${exit.value.status})`

@@ -26,6 +26,17 @@ export const read = ({
 export const readValid = (source: Source): Effect.Effect<Configuration.Configuration, CommandFailed> =>
   Effect.catchTag(read(source), "ConfigurationValidation", ({ issues }) => refuse(mistakes(source.file, issues)))
 
+/** The binding of this name. Fails with the names that the file has. */
+export const bindingNamed = <B extends { readonly name: string }>(
+  bindings: ReadonlyArray<B>,
+  name: string
+): Effect.Effect<B, CommandFailed> => {
+  const binding = bindings.find((each) => each.name === name)
+  return binding === undefined
+    ? refuse(`no binding '${name}'; the file has ${bindings.map((each) => each.name).join(", ")}`)
+    : Effect.succeed(binding)
+}
+
 /** One line for each mistake in the format of compilers, so that editors find the location. */
 export const mistakes = (file: string, issues: ReadonlyArray<EventBusError.ConfigurationIssue>): string =>
   [...issues.map((issue) => line(file, issue)), `${file}: ${counted(issues.length, "mistake")}`].join("\n")

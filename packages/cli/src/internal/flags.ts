@@ -1,7 +1,10 @@
 /**
- * Arguments and flags that several commands share.
+ * Arguments and flags that several commands share, and how commands read those that may be absent.
  */
+import { DeadLetterSelection } from "@eventbus/core"
+import { Effect, Option } from "effect"
 import { Argument, Flag } from "effect/cli"
+import { type CommandFailed, refuseUsage } from "./failures.ts"
 
 export const file = Argument.String("file").pipe(
   Argument.withDescription("The configuration: YAML, or JSON when its name ends with .json")
@@ -25,3 +28,18 @@ export const brokers = Flag.String("brokers").pipe(
   Flag.withDescription("The brokers of cluster `default`, instead of those in the file"),
   Flag.optional
 )
+
+/** An object with the value under its name; empty without a value. */
+export const given = <K extends string, A>(name: K, value: Option.Option<A>): { readonly [N in K]?: A } =>
+  Option.match(value, {
+    onNone: () => ({}),
+    onSome: (some) => ({ [name]: some }) as { readonly [N in K]: A }
+  })
+
+/** The position that a text names. `where`: the flag or the argument that has the text. */
+export const positionOf = (where: string, text: string): Effect.Effect<DeadLetterSelection.Position, CommandFailed> => {
+  const position = DeadLetterSelection.parsePosition(text)
+  return position === undefined
+    ? refuseUsage(`${where} is "${text}"; allowed is partition@offset, such as 3@17`)
+    : Effect.succeed(position)
+}

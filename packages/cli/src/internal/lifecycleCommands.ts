@@ -37,7 +37,7 @@ const commanded = (verb: "start" | "stop" | "pause" | "resume") =>
   Effect.fnUntraced(function* ({ binding, url, reason, json, tier = Option.none() }: Given) {
     yield* checkReason(reason)
     const params = { name: binding }
-    const query = { reason, ...Option.match(tier, { onNone: () => ({}), onSome: (number) => ({ tier: number }) }) }
+    const query = { reason, ...Flags.given("tier", tier) }
     const found = yield* atProcess(url, ({ client: { bindings }, asked }) =>
       verb === "start" || verb === "stop"
         ? asked(bindings[verb]({ params, query: { reason } }))

@@ -2,7 +2,7 @@
  * `eventbus trail`: the path of one record through main topic, retry topics and dead letter topic, read from the cluster.
  */
 import { Configuration } from "@eventbus/config"
-import { Broker, Clusters as CoreClusters, DeadLetterSelection, Plan, Trail } from "@eventbus/core"
+import { Broker, Clusters as CoreClusters, Plan, Trail } from "@eventbus/core"
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Clusters from "./clusters.ts"
@@ -33,11 +33,7 @@ export const trail = Command.make(
   Effect.fnUntraced(function* ({ file, binding: name, key, at, profile, brokers, json }) {
     const selector = yield* selectorOf(key, at)
     const configuration = yield* ConfigurationFile.readValid({ file, profile })
-    const bindings = Configuration.withoutHandlers(configuration)
-    const binding = bindings.find((each) => each.name === name)
-    if (binding === undefined) {
-      return yield* refuse(`no binding '${name}'; the file has ${bindings.map((each) => each.name).join(", ")}`)
-    }
+    const binding = yield* ConfigurationFile.bindingNamed(Configuration.withoutHandlers(configuration), name)
     const hops = yield* find(Plan.make(binding), selector).pipe(
       Effect.provide(yield* Clusters.layer(configuration, brokers))
     )
@@ -77,9 +73,8 @@ const selectorOf = (
 ): Effect.Effect<Trail.Selector, CommandFailed> => {
   if (Option.isSome(key) === Option.isSome(at)) return refuseUsage("name the record by --key or by --at, not by both")
   if (Option.isSome(key)) return Effect.succeed({ key: key.value })
-  const text = Option.getOrElse(at, () => "")
-  const position = DeadLetterSelection.parsePosition(text)
-  return position === undefined
-    ? refuseUsage(`--at is "${text}"; allowed is partition@offset, such as 3@17`)
-    : Effect.succeed(position)
+  return Flags.positionOf(
+    "--at",
+    Option.getOrElse(at, () => "")
+  )
 }

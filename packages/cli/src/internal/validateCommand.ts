@@ -24,8 +24,8 @@ export const validate = Command.make(
   },
   Effect.fnUntraced(function* ({ file, profile, handlers, json }) {
     const app = yield* Effect.transposeOption(Option.map(handlers, HandlersModule.load))
-    const checked = Option.match(app, { onNone: () => ({}), onSome: ({ handlers }) => ({ handlers }) })
-    const result = yield* Effect.result(ConfigurationFile.read({ file, profile, ...checked }))
+    const checked = Option.map(app, ({ handlers }) => handlers)
+    const result = yield* Effect.result(ConfigurationFile.read({ file, profile, ...Flags.given("handlers", checked) }))
     const issues = result._tag === "Failure" ? result.failure.issues : []
     if (json)
       yield* Console.log(JSON.stringify({ file, valid: issues.length === 0, issues: issues.map(flat) }, null, 2))

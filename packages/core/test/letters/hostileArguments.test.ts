@@ -52,6 +52,7 @@ const refusals: ReadonlyArray<readonly [message: string, call: Call]> = [
   ["rehearse: selection.fingerprints is", ({ rehearse }) => rehearse(hostile)],
   ["rehearse: options is null, expected an object", ({ rehearse }) => rehearse(all, null as never)],
   [`rehearse: listed is ${symbol}, expected`, ({ rehearse }) => rehearse(all, throwing("listed"))],
+  [`rehearse: transform is ${symbol}, expected`, ({ rehearse }) => rehearse(all, throwing("transform"))],
   ["rehearse: limit is [1], expected a whole number", ({ rehearse }) => rehearse(all, { limit: [1] as never })],
   ["replay: options is null, expected an object", ({ replay }) => replay(1, null as never)],
   [`replay: ignoreMaxReplays is ${symbol}`, ({ replay }) => replay(1, throwing("ignoreMaxReplays"))],

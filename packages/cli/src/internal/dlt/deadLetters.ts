@@ -7,11 +7,14 @@ import { Effect, Option, References } from "effect"
 import { Flag } from "effect/cli"
 import * as Clusters from "../clusters.ts"
 import * as ConfigurationFile from "../configurationFile.ts"
-import { type CommandFailed, refuse, refuseUsage } from "../failures.ts"
+import { type CommandFailed, refuseUsage } from "../failures.ts"
+import * as Flags from "../flags.ts"
 import * as HandlersModule from "../handlersModule.ts"
+import { atProcess } from "../runningProcess.ts"
 import type * as Target from "../target.ts"
 import * as DirectOperator from "./directOperator.ts"
 import { type Failed, type Operator, toFailed } from "./operator.ts"
+import * as RemoteOperator from "./remoteOperator.ts"
 
 /** The module with the handlers, for the commands that read records as the program does. */
 export const handlers = HandlersModule.flag.pipe(
@@ -52,11 +55,7 @@ export const withOperator = <A>(
 ) =>
   Option.match(source.url, {
     onNone: () => onCluster(source, target, use),
-    onSome: (url) =>
-      Effect.flatMap(
-        Effect.promise(() => import("./remoteOperator.ts")),
-        ({ make }) => Effect.mapError(Effect.flatMap(make(url, target.binding), use), toFailed)
-      )
+    onSome: (url) => atProcess(url, (asking) => use(RemoteOperator.make(asking, target.binding)))
   })
 
 const onCluster = Effect.fnUntraced(function* <A>(
@@ -65,16 +64,13 @@ const onCluster = Effect.fnUntraced(function* <A>(
   use: (operator: Operator) => Effect.Effect<A, Failed>
 ) {
   const application = yield* Effect.transposeOption(Option.map(handlers, HandlersModule.load))
-  const given = Option.match(application, { onNone: () => ({}), onSome: ({ handlers }) => ({ handlers }) })
-  const configuration = yield* ConfigurationFile.readValid({ file, profile, ...given })
-  const bindings = yield* Option.match(application, {
+  const loaded = Option.map(application, ({ handlers }) => handlers)
+  const configuration = yield* ConfigurationFile.readValid({ file, profile, ...Flags.given("handlers", loaded) })
+  const bindings = yield* Option.match(loaded, {
     onNone: () => Effect.succeed(Configuration.withoutHandlers(configuration)),
-    onSome: ({ handlers }) => Effect.mapError(Configuration.bindings(configuration, handlers), toFailed)
+    onSome: (handlers) => Effect.mapError(Configuration.bindings(configuration, handlers), toFailed)
   })
-  const binding = bindings.find((each) => each.name === name)
-  if (binding === undefined) {
-    return yield* refuse(`no binding '${name}'; the file has ${bindings.map((each) => each.name).join(", ")}`)
-  }
+  const binding = yield* ConfigurationFile.bindingNamed(bindings, name)
   return yield* Effect.gen(function* () {
     const operator = DirectOperator.make(yield* Binding.deadLetters(binding), yield* Binding.runs(binding))
     return yield* use(operator)

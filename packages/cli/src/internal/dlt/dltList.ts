@@ -3,8 +3,9 @@
  */
 import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
 import { DeadLetterList, LogFormat } from "@eventbus/core"
-import { Console, Effect, Option } from "effect"
+import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
+import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { columns, jsonText } from "../text.ts"
 import { group, statesOf, withOperator } from "./deadLetters.ts"
@@ -40,9 +41,9 @@ export const list = Command.make(
     const states = yield* statesOf(state, DeadLetterList.states)
     const query: DeadLetterList.Query = {
       limit,
-      ...Option.match(group, { onNone: () => ({}), onSome: (fingerprint) => ({ fingerprint }) }),
-      ...Option.match(text, { onNone: () => ({}), onSome: (given) => ({ text: given }) }),
-      ...Option.match(before, { onNone: () => ({}), onSome: (cursor) => ({ before: cursor }) }),
+      ...Flags.given("fingerprint", group),
+      ...Flags.given("text", text),
+      ...Flags.given("before", before),
       ...(states === undefined ? {} : { states })
     }
     const page = yield* withOperator(source, target, (operator) => operator.page(query))

@@ -6,6 +6,7 @@ import { DeadLetterSelection } from "@eventbus/core"
 import { Effect, Option } from "effect"
 import { Flag } from "effect/cli"
 import { type CommandFailed, refuseUsage } from "../failures.ts"
+import * as Flags from "../flags.ts"
 import { group } from "./deadLetters.ts"
 
 const many = { least: 0, most: 1_000 }
@@ -63,8 +64,8 @@ export const read = Effect.fnUntraced(function* (chosen: Chosen) {
   const { group, key, all } = chosen
   const from = yield* timeOf("from", chosen.from)
   const to = yield* timeOf("to", chosen.to)
-  const records = yield* Effect.forEach(chosen.at, (text) => positionOf("at", text))
-  const except = yield* Effect.forEach(chosen.except, (text) => positionOf("except", text))
+  const records = yield* Effect.forEach(chosen.at, (text) => Flags.positionOf("--at", text))
+  const except = yield* Effect.forEach(chosen.except, (text) => Flags.positionOf("--except", text))
   const selection: DeadLetterSelection.DeadLetterSelection = {
     ...(group.length === 0 ? {} : { fingerprints: group }),
     ...(from === undefined ? {} : { fromMillis: from }),
@@ -90,11 +91,4 @@ const timeOf = (name: string, text: Option.Option<string>): Effect.Effect<number
   return Number.isNaN(millis)
     ? refuseUsage(`--${name} is "${text.value}"; allowed is ISO-8601 with Z or an offset, or epoch milliseconds`)
     : Effect.succeed(millis)
-}
-
-const positionOf = (name: string, text: string): Effect.Effect<DeadLetterSelection.Position, CommandFailed> => {
-  const position = DeadLetterSelection.parsePosition(text)
-  return position === undefined
-    ? refuseUsage(`--${name} is "${text}"; allowed is partition@offset, such as 3@17`)
-    : Effect.succeed(position)
 }

@@ -2,10 +2,11 @@
  * `eventbus dlt show`: one dead letter in full.
  */
 import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
-import { DeadLetterSelection, LogFormat } from "@eventbus/core"
+import { LogFormat } from "@eventbus/core"
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
-import { refuse, refuseUsage } from "../failures.ts"
+import { refuse } from "../failures.ts"
+import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { columns, jsonText } from "../text.ts"
 import { handlers, withOperator } from "./deadLetters.ts"
@@ -17,10 +18,7 @@ export const show = Command.make(
   Effect.fnUntraced(function* ({ json, ...source }) {
     const target = yield* Target.read(source, ["partition@offset"])
     const [text = ""] = target.further
-    const position = DeadLetterSelection.parsePosition(text)
-    if (position === undefined) {
-      return yield* refuseUsage(`the position is "${text}"; allowed is partition@offset, such as 3@17`)
-    }
+    const position = yield* Flags.positionOf("the position", text)
     const found = yield* withOperator(source, target, (operator) => operator.letter(position))
     if (found === undefined) return yield* refuse(`the dead letter topic has no record at ${text}`)
     yield* Console.log(json ? jsonText(found) : textOf(found))

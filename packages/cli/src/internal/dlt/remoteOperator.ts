@@ -1,21 +1,17 @@
 /**
- * The operations on dead letters by the admin API of a running process. Only `--url` loads this module: it takes as long to load as all others.
+ * The operations on dead letters by the admin API of a running process.
  */
 import { DeadLetterSelection, type ReplayPlan } from "@eventbus/core"
 import { Deferred, Effect } from "effect"
-import { apiOf, type Client } from "../adminClient.ts"
+import type { Asking } from "../runningProcess.ts"
 import type { Failed, Operator } from "./operator.ts"
 
 /** How often the command asks for the end of something that the process does. */
 const pollInterval = "500 millis"
 
 /** The operations on a binding of the process. */
-export const make = (url: string, binding: string): Effect.Effect<Operator, Failed> =>
-  Effect.map(apiOf(url), ({ asked, client }) => operatorOf(client, asked, binding))
-
-type Asked = Effect.Success<ReturnType<typeof apiOf>>["asked"]
-
-const operatorOf = (client: Client, asked: Asked, name: string): Operator => {
+export const make = (asking: Asking, name: string): Operator => {
+  const { asked, client } = asking
   const ofRun = (id: string) => ({ params: { name, id } })
   const receipt: Operator["receipt"] = (id) => asked(client.runs.receipt(ofRun(id)))
   return {
@@ -37,7 +33,7 @@ const operatorOf = (client: Client, asked: Asked, name: string): Operator => {
         ({ _tag }) => _tag === "DeadLetterNotFound",
         () => Effect.undefined
       ),
-    rehearse: (selection, options) => rehearsed(client, asked, name, { select: selectOf(selection), ...options }),
+    rehearse: (selection, options) => rehearsed(asking, name, { select: selectOf(selection), ...options }),
     purge: (beforeMillis) =>
       asked(client.deadLetters.purge({ params: { name }, query: { olderThan: new Date(beforeMillis).toISOString() } })),
     plan: (request) => asked(client.runs.makePlan({ params: { name }, payload: bodyOf(request) })),
@@ -62,7 +58,7 @@ const operatorOf = (client: Client, asked: Asked, name: string): Operator => {
   }
 }
 
-const rehearsed = Effect.fnUntraced(function* (client: Client, asked: Asked, name: string, payload: object) {
+const rehearsed = Effect.fnUntraced(function* ({ asked, client }: Asking, name: string, payload: object) {
   let found = yield* asked(client.letters.rehearse({ params: { name }, payload }))
   while (found.status === "running") {
     yield* Effect.sleep(pollInterval)

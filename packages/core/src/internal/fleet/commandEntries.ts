@@ -27,6 +27,14 @@ const CommandEntry = Schema.Struct({
 })
 export type CommandEntry = typeof CommandEntry.Type
 
+/** Whether the command is for this process. `host` is undefined where nobody can tell. */
+export const isFor = (
+  { target }: CommandEntry,
+  { id, host }: { readonly id: string; readonly host: string | undefined }
+): boolean =>
+  (target.process === undefined || target.process === id) &&
+  (target.host === undefined || host === undefined || target.host === host)
+
 /** A command as it was read. */
 export interface ReadCommand {
   readonly id: string

@@ -7,7 +7,7 @@ import { type Verb, verbs } from "../../FleetView.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import type { AckEntry } from "./ackEntries.ts"
-import type { CommandEntry, ReadCommand } from "./commandEntries.ts"
+import * as Commands from "./commandEntries.ts"
 import type { FleetMember } from "./fleetMember.ts"
 
 /** The process that a command reaches. */
@@ -24,14 +24,14 @@ export type Ack = Omit<AckEntry, "host">
 type Answering = (ack: Ack) => Effect.Effect<void>
 
 /** Gives no answer to a command for another process. */
-export const run = (process: Obeying, command: ReadCommand, answer: Answering): Effect.Effect<void> =>
+export const run = (process: Obeying, command: Commands.ReadCommand, answer: Answering): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { decoded, appendedMillis } = command
     if (decoded._tag === "Malformed")
       return answer(refused("the control topic has an entry for it that cannot be read"))
     if (decoded._tag === "Newer") return answer(unsupported(`format ${decoded.v}`))
     const { entry } = decoded
-    if (!isFor(process, entry)) return Effect.void
+    if (!Commands.isFor(entry, process)) return Effect.void
     const verb = verbs.find((each) => each === entry.verb)
     if (verb === undefined) return answer(unsupported(`verb '${entry.verb}'`))
     if (appendedMillis === undefined) {
@@ -55,10 +55,7 @@ const refused = (error: string): Ack => ({ state: "refused", bindings: 0, error 
 
 const unsupported = (error: string): Ack => ({ state: "unsupported-version", bindings: 0, error })
 
-const isFor = ({ id, host }: Obeying, { target }: CommandEntry): boolean =>
-  (target.process === undefined || target.process === id) && (target.host === undefined || target.host === host)
-
-const membersOf = ({ members }: Obeying, { binding, target }: CommandEntry): ReadonlyArray<FleetMember> =>
+const membersOf = ({ members }: Obeying, { binding, target }: Commands.CommandEntry): ReadonlyArray<FleetMember> =>
   members().filter(
     ({ definition }) =>
       (target.group === undefined || definition.groupId === target.group) &&
@@ -66,7 +63,7 @@ const membersOf = ({ members }: Obeying, { binding, target }: CommandEntry): Rea
   )
 
 /** A name alone must not reach bindings of two clusters. */
-const ambiguities = ({ binding }: CommandEntry, named: ReadonlyArray<FleetMember>): ReadonlyArray<string> =>
+const ambiguities = ({ binding }: Commands.CommandEntry, named: ReadonlyArray<FleetMember>): ReadonlyArray<string> =>
   binding === undefined || named.length < 2
     ? []
     : [new AmbiguousBinding({ binding, keys: named.map(({ definition }) => BindingKey.of(definition)) }).message]

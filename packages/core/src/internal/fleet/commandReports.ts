@@ -1,15 +1,16 @@
 /** How a command stands: who was asked, who has answered, and who is missing. */
 import type { CommandReport, FleetProcess } from "../../FleetView.ts"
 import type { AckEntry } from "./ackEntries.ts"
-import type { CommandEntry, ReadCommand } from "./commandEntries.ts"
+import * as Commands from "./commandEntries.ts"
 
 /** The live processes that a command is for. A process whose heartbeat cannot be read may be on any host. */
-export const asked = (processes: ReadonlyArray<FleetProcess>, { target }: CommandEntry): ReadonlyArray<FleetProcess> =>
+export const asked = (
+  processes: ReadonlyArray<FleetProcess>,
+  command: Commands.CommandEntry
+): ReadonlyArray<FleetProcess> =>
   processes.filter(
     ({ id, host, status, isReadable }) =>
-      status === "live" &&
-      (target.process === undefined || target.process === id) &&
-      (target.host === undefined || target.host === host || !isReadable)
+      status === "live" && Commands.isFor(command, { id, host: isReadable ? host : undefined })
   )
 
 /** The report by now. Processes that have begun to live since the command was given may answer, too. */
@@ -31,7 +32,10 @@ export const of = (
 }
 
 /** Whether a command of the topic is the one that is given again. */
-export const isSame = ({ decoded }: ReadCommand, { verb, binding, tier, target }: CommandEntry): boolean =>
+export const isSame = (
+  { decoded }: Commands.ReadCommand,
+  { verb, binding, tier, target }: Commands.CommandEntry
+): boolean =>
   decoded._tag === "Entry" &&
   decoded.entry.verb === verb &&
   decoded.entry.binding === binding &&

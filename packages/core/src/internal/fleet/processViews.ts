@@ -18,21 +18,18 @@ export const of = (heartbeats: ReadonlyMap<string, ReadHeartbeat>, nowMillis: nu
     .map(([id, heartbeat]) => ofOne(id, heartbeat, nowMillis))
     .sort((one, other) => one.host.localeCompare(other.host) || one.id.localeCompare(other.id))
 
+/** A heartbeat that this version cannot read. */
+const unreadable = {
+  ...{ host: "", pid: 0, version: "", isReadable: false, configHash: "", control: "", bindings: [], omitted: 0 },
+  ...{ skewMillis: 0, isSkewed: false }
+} as const
+
 const ofOne = (id: string, { decoded, atMillis }: ReadHeartbeat, nowMillis: number): FleetProcess => {
   const status = nowMillis - atMillis > leaseMillis ? "stale" : "live"
   const seen = { id, status, lastSeenMillis: atMillis } as const
   if (decoded._tag !== "Entry") {
-    return {
-      ...{
-        ...seen,
-        host: "",
-        pid: 0,
-        version: "",
-        protocol: decoded._tag === "Newer" ? decoded.v : 0,
-        isReadable: false
-      },
-      ...{ configHash: "", skewMillis: 0, isSkewed: false, control: "", bindings: [], omitted: 0 }
-    }
+    const protocol = decoded._tag === "Newer" ? decoded.v : 0
+    return { ...seen, ...unreadable, protocol }
   }
   const { host, pid, version, configHash, sentAt, control, bindings, omitted } = decoded.entry
   const skewMillis = sentAt - atMillis

@@ -39,6 +39,7 @@ export interface RehearsalTarget<R> extends LettersTarget {
 }
 
 const defaults = { limit: 100_000, timeoutMillis: 5 * 60_000, listed: 1_000 }
+const optionNames = ["limit", "timeoutMillis", "listed", "transform"] as const
 const most = Number.MAX_SAFE_INTEGER
 
 export const rehearse = Effect.fnUntraced(function* <R>(
@@ -47,12 +48,12 @@ export const rehearse = Effect.fnUntraced(function* <R>(
   options: Options = {}
 ): Effect.fn.Return<Report, BrokerError | InvalidArgument | DryRunLayerFailed> {
   const selection = yield* Arguments.selection("rehearse", asked)
-  const given = yield* Arguments.options("rehearse", "options", options, ["limit", "timeoutMillis", "listed"])
-  const { limit, timeoutMillis, listed } = { ...defaults, ...given }
+  const given = yield* Arguments.options("rehearse", "options", options, optionNames)
+  const { limit, timeoutMillis, listed, transform } = { ...defaults, ...given }
   yield* Arguments.within("rehearse", "limit", limit, [1, most])
   yield* Arguments.within("rehearse", "timeoutMillis", timeoutMillis, [1, most])
   yield* Arguments.count("rehearse", listed, "listed")
-  const prepare = yield* preparationOf(target.definition, options.transform)
+  const prepare = yield* preparationOf(target.definition, transform)
   const startedMillis = yield* Clock.currentTimeMillis
   const tally = new RehearsalTally(listed)
   const progress: Progress<R> = { dryRun: undefined, complete: true }
