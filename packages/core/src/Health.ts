@@ -10,6 +10,7 @@
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { TopicPartition } from "./ConsumerRecord.ts"
+import { isoText } from "./internal/base/isoText.ts"
 import { unreadableText } from "./internal/partition/unreadableText.ts"
 import type { HeldBatch, OnlyCandidate, PauseReason } from "./Snapshot.ts"
 
@@ -190,11 +191,11 @@ export const describe = (reason: Reason): string => {
 
 const nameOf = ({ cluster, binding }: OfBinding): string => `Binding '${binding}' on cluster '${cluster}'`
 
-const timeOf = ({ sinceMillis }: Since): string => new Date(sinceMillis).toISOString()
+const timeOf = ({ sinceMillis }: Since): string => isoText(sinceMillis)
 
 const onlyOf = (only: OnlyCandidate | undefined): string =>
   only === undefined
     ? ""
-    : `; the only record to try, ${placeOf(only)} at offset ${only.offset}, has failed since ${new Date(only.sinceMillis).toISOString()}`
+    : `; the only record to try, ${placeOf(only)} at offset ${only.offset}, has failed since ${isoText(only.sinceMillis)}`
 
 const placeOf = ({ topic, partition }: TopicPartition): string => `${topic}-${partition}`

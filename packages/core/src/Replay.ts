@@ -7,6 +7,7 @@ import type { RecordPosition } from "./ConsumerRecord.ts"
 import type * as DeadLetterGroup from "./DeadLetterGroup.ts"
 import type * as DeadLetterList from "./DeadLetterList.ts"
 import type { DeadLetterSelection, Position } from "./DeadLetterSelection.ts"
+import { isoText } from "./internal/base/isoText.ts"
 import type * as Rehearsal from "./Rehearsal.ts"
 
 export type { ListedDeadLetter, Page } from "./DeadLetterList.ts"
@@ -217,7 +218,7 @@ export class ReplayRunning extends Schema.TaggedError<ReplayRunning>()("ReplayRu
   waitedMillis: Schema.Number
 }) {
   override get message(): string {
-    const since = new Date(this.sinceMillis).toISOString()
+    const since = isoText(this.sinceMillis)
     return `Nothing was done: process ${this.pid} on host '${this.host}' has replayed dead letters of '${this.topic}' for group '${this.groupId}' since ${since}, ${this.replayed} of them so far, and ${Math.round(this.waitedMillis / 1_000)} seconds of waiting were not enough. Try again once it has ended.`
   }
 }

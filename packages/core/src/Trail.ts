@@ -16,6 +16,7 @@ import { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as DeadLetterRecord from "./DeadLetterRecord.ts"
 import type { DeadLetterReason } from "./Failure.ts"
+import { isoText } from "./internal/base/isoText.ts"
 import { pluralize } from "./internal/base/pluralize.ts"
 import { type Copy, find, type Selector, type Topics } from "./internal/deadLetters/trailSearch.ts"
 import * as Names from "./internal/record/headerNames.ts"
@@ -124,10 +125,7 @@ const inOrder = (a: Hop, b: Hop): number =>
 const labelOf = ({ kind, tier }: Hop): string =>
   kind === "retry" ? `retry-${tier}` : kind === "dead-letter" ? "DLT" : kind
 
-const timeOf = (millis: number): string =>
-  Number.isFinite(millis) && Math.abs(millis) <= 8_640_000_000_000_000
-    ? new Date(millis).toISOString().replace("T", " ").replace("Z", "")
-    : String(millis)
+const timeOf = (millis: number): string => isoText(millis).replace("T", " ").replace("Z", "")
 
 const storyOf = (hop: Hop): string => {
   const { attempt, committed, exceptionClass, exceptionMessage, reason, replayCount, totalAttempts } = hop

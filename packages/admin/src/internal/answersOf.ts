@@ -4,7 +4,8 @@
 import { Health, type Replay, type Snapshot } from "@eventbus/core"
 import type * as Answers from "../Answers.ts"
 
-export const isoOf = (millis: number): string => new Date(millis).toISOString()
+/** A time that no calendar has is shown as its number. */
+export const isoOf = (millis: number): string => (isDate(millis) ? new Date(millis).toISOString() : String(millis))
 
 /** A record may have any time, such as one in nanoseconds. */
 export const isDate = (millis: number | undefined): millis is number =>

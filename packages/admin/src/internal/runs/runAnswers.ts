@@ -3,7 +3,7 @@
  */
 import { DeadLetterSelection, type ReplayPlan, type ReplayRun } from "@eventbus/core"
 import type * as Answers from "../../RunAnswers.ts"
-import { countsOf, given, isDate, isoOf } from "../answersOf.ts"
+import { countsOf, given, isoOf } from "../answersOf.ts"
 
 /** A plan. `payload`: with the keys of its selection, and the reasons of refusals in words. */
 export const planOf = (plan: ReplayPlan.Plan, payload: boolean): Answers.Plan => {
@@ -35,9 +35,7 @@ const selectionOf = (select: DeadLetterSelection.DeadLetterSelection, payload: b
   }
 }
 
-/** A time that no calendar has is shown as its number. */
-const timeOf = (millis: number | undefined): string | undefined =>
-  millis === undefined ? undefined : isDate(millis) ? isoOf(millis) : String(millis)
+const timeOf = (millis: number | undefined): string | undefined => (millis === undefined ? undefined : isoOf(millis))
 
 /** A function that repairs letters may say in words what it has found in one. */
 const refusedOf = (
@@ -56,7 +54,7 @@ const runOf = (run: ReplayRun.RunSummary, payload: boolean): Answers.Run => {
     ...given("tier", tier),
     ...given("transform", transform),
     ...given("stateReason", stateReason),
-    ...given("abandonedSince", run.abandonedSinceMillis === undefined ? undefined : isoOf(run.abandonedSinceMillis)),
+    ...given("abandonedSince", timeOf(run.abandonedSinceMillis)),
     ...given("refusals", payload ? countsOf(run.refusals) : undefined),
     ...{ started: isoOf(run.startedAtMillis), updated: isoOf(run.updatedAtMillis) }
   }

@@ -3,6 +3,7 @@
  */
 import { Effect } from "effect"
 import type { BindingHolds, Hold } from "../../FleetView.ts"
+import { isoText } from "../base/isoText.ts"
 import type { Consumer } from "../group/consumer.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -56,6 +57,6 @@ export const make = ({ definition: { tiers }, onConsumers, announce }: FleetPaus
 }
 
 const remedyOf = ({ by, reason, untilMillis }: Hold): string => {
-  const until = untilMillis === undefined ? "" : ` or at ${new Date(untilMillis).toISOString()}`
+  const until = untilMillis === undefined ? "" : ` or at ${isoText(untilMillis)}`
   return `${by} holds it in the whole fleet: ${reason}. It goes on when an operator of the fleet releases the hold (Fleet.release)${until}`
 }

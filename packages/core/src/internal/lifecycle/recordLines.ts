@@ -5,6 +5,7 @@
 import { Cause, Effect, LogLevel } from "effect"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
+import { isoText, lastMillis } from "../base/isoText.ts"
 import * as LogLine from "../base/logLine.ts"
 import * as Failures from "../failure/failure.ts"
 import { failureText } from "../failure/failureText.ts"
@@ -78,10 +79,8 @@ const details = (
   return `${to}${after}${reason}${next}, original ${origin.topic}-${origin.partition}@${origin.offset}`
 }
 
-/** The last time that a date can hold. */
-const lastMillis = 8.64e15
-
-const timeText = (millis: number): string => new Date(Math.min(millis, lastMillis)).toISOString()
+/** A wait may end later than any date. */
+const timeText = (millis: number): string => isoText(Math.min(millis, lastMillis))
 
 /** A record may have more attempts than its binding has by now, after its policy has changed. */
 const attemptsText = (attempts: number, definition: Definition | undefined): string => {

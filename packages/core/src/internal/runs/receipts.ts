@@ -3,6 +3,7 @@ import { Effect, type Scope } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { Receipt, RunState, RunSummary } from "../../ReplayRun.ts"
+import { isoText } from "../base/isoText.ts"
 import * as RunEnd from "./runEnd.ts"
 import * as Entries from "./runEntries.ts"
 import * as RunFate from "./runFate.ts"
@@ -34,7 +35,7 @@ const workedOn = (told: Applied, abandonedSince: Workers.AbandonedSince) => {
   const shown = stateOf(told)
   const abandonedSinceMillis = shown.state === "running" ? abandonedSince(told) : undefined
   if (abandonedSinceMillis === undefined) return { ...shown, abandonedSinceMillis }
-  const since = new Date(abandonedSinceMillis).toISOString()
+  const since = isoText(abandonedSinceMillis)
   return { ...shown, stateReason: `no process works on it since ${since}; resume it`, abandonedSinceMillis }
 }
 
