@@ -29,10 +29,12 @@ import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as Clusters from "./Clusters.ts"
 import * as Defaults from "./Defaults.ts"
-import { ConfigurationValidation, type UnknownCluster } from "./EventBusError.ts"
+import type { ConfigurationIssue, UnknownCluster } from "./EventBusError.ts"
 import type { CommandReport, CommandRequest, Hold, HoldRequest, HoldTarget, UnfitTopic, View } from "./FleetView.ts"
 import { Hostname } from "./Hostname.ts"
+import * as DerivedNames from "./internal/base/derivedNames.ts"
 import { toMillis } from "./internal/base/durations.ts"
+import { isObject, taken } from "./internal/base/properties.ts"
 import * as FleetArguments from "./internal/fleet/fleetArguments.ts"
 import * as FleetProcess from "./internal/fleet/fleetProcess.ts"
 import { type Join, Membership } from "./internal/fleet/membership.ts"
@@ -48,7 +50,7 @@ export interface Settings {
   readonly cluster?: string
   /** The topic of holds and commands. Default `__eventbus.control`. */
   readonly controlTopic?: string
-  /** The topic of heartbeats and answers. Default `__eventbus.fleet`. */
+  /** The topic of heartbeats and answers: another one than the control topic. Default `__eventbus.fleet`. */
   readonly fleetTopic?: string
   /**
    * Decides about a process whose control topic cannot be read within `controlTimeout` when it starts. `run`: its bindings run. `hold`: they are held until it can be read. Once
@@ -57,7 +59,7 @@ export interface Settings {
   readonly onControlUnavailable?: "run" | "hold"
   /** How long a process waits for the control topic when it starts; until then it fetches no record. 1 to 2^31 - 1 ms. Default 10 seconds. */
   readonly controlTimeout?: Duration.Input
-  /** The version of the application, for operators. Default: empty. */
+  /** The version of the application, for operators. At most 256 characters. Default: empty. */
   readonly version?: string
 }
 
@@ -93,10 +95,10 @@ export class Fleet extends Context.Service<
 export const layer = (settings: Settings = {}): Layer.Layer<Fleet, UnknownCluster, Broker> =>
   Layer.effectContext(
     Effect.gen(function* () {
-      refuse(settings)
-      const { cluster = Defaults.binding.cluster, version = "", controlTimeout } = settings
-      const { controlTopic = Defaults.fleet.controlTopic, fleetTopic = Defaults.fleet.fleetTopic } = settings
-      const { onControlUnavailable = Defaults.fleet.onControlUnavailable } = settings
+      const once = checked(settings)
+      const { cluster = Defaults.binding.cluster, version = "", controlTimeout } = once
+      const { controlTopic = Defaults.fleet.controlTopic, fleetTopic = Defaults.fleet.fleetTopic } = once
+      const { onControlUnavailable = Defaults.fleet.onControlUnavailable } = once
       const broker = yield* Clusters.get(cluster)
       const hostname = yield* Hostname
       const topics = { control: controlTopic, fleet: fleetTopic }
@@ -113,7 +115,20 @@ const topicName = Kinds.make(
   (value) => typeof value === "string" && TopicName.illegal(value) === undefined
 )
 
-const refuse = (settings: Settings): void => {
-  const issues = Ranges.problemsOfAll(settings, FleetArguments.settingKinds(topicName), "Fleet.")
-  if (issues.length > 0) throw new ConfigurationValidation({ issues })
+/** A copy of the settings, which are read once. */
+const checked = (settings: Settings): Settings => {
+  const kinds = FleetArguments.settingKinds(topicName)
+  const once = isObject(settings) ? taken(settings, Object.keys(kinds)) : settings
+  const issues = Ranges.problemsOfAll(once, kinds, "Fleet.")
+  Kinds.refuse(issues.length > 0 ? issues : sameTopics(once))
+  return once
 }
+
+/** Each topic has its own settings, and its own writers. */
+const sameTopics = ({
+  controlTopic = Defaults.fleet.controlTopic,
+  fleetTopic = Defaults.fleet.fleetTopic
+}: Settings): ReadonlyArray<ConfigurationIssue> =>
+  controlTopic === fleetTopic || DerivedNames.collide(controlTopic, fleetTopic)
+    ? [{ path: "Fleet.fleetTopic", found: `'${fleetTopic}'`, allowed: `another topic than '${controlTopic}'` }]
+    : []

@@ -22,7 +22,7 @@ export interface HoldRequest extends HoldTarget {
   readonly reason: string
   /** The one who holds, as text. Default: the name of this host. */
   readonly by?: string
-  /** When the hold ends by itself, epoch milliseconds by the cluster's clock. Default: it lasts until it is released. */
+  /** When the hold ends by itself, epoch milliseconds by the cluster's clock: a time after now. Default: it lasts until it is released. */
   readonly until?: number
 }
 

@@ -34,6 +34,9 @@ export const run = (process: Obeying, command: Commands.ReadCommand, answer: Ans
     if (!Commands.isFor(entry, process)) return Effect.void
     const verb = verbs.find((each) => each === entry.verb)
     if (verb === undefined) return answer(unsupported(`verb '${entry.verb}'`))
+    if (entry.tier !== undefined && verb !== "pause" && verb !== "resume") {
+      return answer(refused(`${verb} is for whole bindings, and the command names tier ${entry.tier}`))
+    }
     if (appendedMillis === undefined) {
       return answer(
         refused(
@@ -45,9 +48,11 @@ export const run = (process: Obeying, command: Commands.ReadCommand, answer: Ans
     const named = membersOf(process, entry)
     const [ambiguous] = ambiguities(entry, named)
     if (ambiguous !== undefined) return answer(refused(ambiguous))
-    return Effect.andThen(
-      answer({ state: "accepted", bindings: named.length }),
-      Effect.flatMap(onEach(named, verb, entry.tier), answer)
+    // A fleet topic that cannot be written holds up the answers alone.
+    const accepted = answer({ state: "accepted", bindings: named.length })
+    return Effect.flatMap(
+      Effect.zipWith(onEach(named, verb, entry.tier), accepted, (ack) => ack, { concurrent: true }),
+      answer
     )
   })
 

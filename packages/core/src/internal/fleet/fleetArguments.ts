@@ -2,13 +2,14 @@
 import { Effect } from "effect"
 import * as Choices from "../../Choices.ts"
 import * as Defaults from "../../Defaults.ts"
-import type { CommandRequest, CommandTarget, HoldRequest, HoldTarget } from "../../FleetView.ts"
+import type { CommandRequest, CommandTarget, Hold, HoldRequest, HoldTarget } from "../../FleetView.ts"
 import { verbs } from "../../FleetView.ts"
 import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
 import { InvalidArgument } from "../../Replay.ts"
 import { toMillis } from "../base/durations.ts"
-import { isObject, read } from "../base/properties.ts"
+import { lastMillis } from "../base/isoText.ts"
+import { isObject, read, taken } from "../base/properties.ts"
 import * as RunMark from "../record/runMark.ts"
 import * as Arguments from "../replay/arguments.ts"
 import type { CommandEntry } from "./commandEntries.ts"
@@ -19,35 +20,52 @@ const text = Kinds.make(
   `a text of 1 to ${Arguments.longestText} characters`,
   (value) => typeof value === "string" && value.trim() !== "" && value.length <= Arguments.longestText
 )
-const time = Kinds.make("epoch milliseconds", (value) => Number.isFinite(value))
+const time = Kinds.make(
+  `epoch milliseconds, at most ${lastMillis}`,
+  (value) => Number.isFinite(value) && Math.abs(value as number) <= lastMillis
+)
 
 const addressKinds = { binding: Kinds.name, groupId: Kinds.name, cluster: Kinds.name, tier }
 
-const checked = (
+/** Answers a copy of what is given, which is read once. */
+const checked = <A extends object>(
   command: string,
-  given: unknown,
+  given: A,
   kinds: Readonly<Record<string, Ranges.Kind | Ranges.Range>>,
   required: ReadonlyArray<string>
-): Effect.Effect<void, InvalidArgument> => {
-  const missing = isObject(given) ? required.filter((name) => read(given, name) === undefined) : []
+): Effect.Effect<A, InvalidArgument> => {
+  const once = isObject(given) ? taken(given, Object.keys(kinds)) : given
+  const missing = isObject(once) ? required.filter((name) => read(once, name) === undefined) : []
   const issues = [
-    ...Ranges.problemsOfAll(given, kinds),
+    ...Ranges.problemsOfAll(once, kinds),
     ...missing.map((path) => ({ path, found: "undefined", allowed: "a value: it may not be absent" }))
   ]
   const [issue] = issues
   return issue === undefined
-    ? Effect.void
+    ? Effect.succeed(once)
     : Effect.fail(new InvalidArgument({ command, argument: issue.path, given: issue.found, expected: issue.allowed }))
 }
 
 export const address = (command: string, given: HoldTarget): Effect.Effect<Address, InvalidArgument> =>
-  Effect.map(checked(command, given, addressKinds, ["binding", "groupId"]), () => ({
-    ...{ binding: given.binding, groupId: given.groupId, cluster: given.cluster ?? Defaults.binding.cluster },
-    tier: given.tier
-  }))
+  Effect.map(checked(command, given, addressKinds, ["binding", "groupId"]), addressOf)
 
-export const hold = (given: HoldRequest): Effect.Effect<Address, InvalidArgument> =>
-  Effect.andThen(checked("hold", given, { reason: text, by: text, until: time }, ["reason"]), address("hold", given))
+const addressOf = ({ binding, groupId, cluster = Defaults.binding.cluster, tier }: HoldTarget): Address => ({
+  ...{ binding, groupId, cluster },
+  tier
+})
+
+/** A hold with its defaults. */
+export interface GivenHold extends Pick<Hold, "by" | "reason" | "untilMillis"> {
+  readonly address: Address
+}
+
+export const hold = (given: HoldRequest, hostname: string): Effect.Effect<GivenHold, InvalidArgument> =>
+  Effect.map(
+    checked("hold", given, { ...addressKinds, reason: text, by: text, until: time }, ["binding", "groupId", "reason"]),
+    ({ reason, by = hostname, until, ...target }) => ({ address: addressOf(target), by, reason, untilMillis: until })
+  )
+
+const targetNames = ["group", "host", "process"]
 
 const target = Kinds.make(
   "'all', or an object with one of group, host and process",
@@ -55,7 +73,7 @@ const target = Kinds.make(
     value === "all" ||
     (isObject(value) &&
       Object.keys(value).length === 1 &&
-      ["group", "host", "process"].some((name) => typeof read(value, name) === "string"))
+      targetNames.some((name) => typeof read(value, name) === "string"))
 )
 const id = Kinds.make("a UUID in small letters", RunMark.isRunId)
 
@@ -67,15 +85,16 @@ const commandKinds = {
 
 /** A command with its defaults. */
 export interface Command {
+  readonly id: string | undefined
   readonly entry: CommandEntry
   readonly waitMillis: number
 }
 
 export const command = (given: CommandRequest, hostname: string): Effect.Effect<Command, InvalidArgument> =>
   Effect.gen(function* () {
-    yield* checked("command", given, commandKinds, ["verb", "reason"])
-    const { verb, binding, tier, target = "all", reason, by = hostname } = given
-    const { expiresAfter = Defaults.fleet.expiresAfterMillis, wait = Defaults.fleet.waitMillis } = given
+    const once = yield* checked("command", given, commandKinds, ["verb", "reason"])
+    const { verb, binding, tier, target = "all", reason, by = hostname } = once
+    const { expiresAfter = Defaults.fleet.expiresAfterMillis, wait = Defaults.fleet.waitMillis } = once
     if (tier !== undefined && verb !== "pause" && verb !== "resume") {
       return yield* Arguments.refuse("command", "tier", tier, `nothing: ${verb} is for whole bindings`)
     }
@@ -84,14 +103,23 @@ export const command = (given: CommandRequest, hostname: string): Effect.Effect<
       ...(binding === undefined ? {} : { binding }),
       ...(tier === undefined ? {} : { tier })
     }
-    return { entry, waitMillis: toMillis(wait) }
+    return { id: once.id, entry, waitMillis: toMillis(wait) }
   })
 
-const targetOf = (given: Exclude<CommandTarget, "all">): CommandEntry["target"] => ({ ...given })
+const targetOf = (given: Exclude<CommandTarget, "all">): CommandEntry["target"] =>
+  taken<CommandEntry["target"]>(given, targetNames)
+
+const longestVersion = 256
+
+/** It stands in each heartbeat, which has a bound. */
+const version = Kinds.make(
+  `a text of at most ${longestVersion} characters`,
+  (value) => typeof value === "string" && value.length <= longestVersion
+)
 
 /** The settings of `Fleet.layer`. */
 export const settingKinds = (topic: Ranges.Kind): Readonly<Record<string, Ranges.Kind | Ranges.Range>> => ({
-  ...{ controlTopic: topic, fleetTopic: topic, cluster: Kinds.name, version: Kinds.string },
+  ...{ controlTopic: topic, fleetTopic: topic, cluster: Kinds.name, version },
   onControlUnavailable: Kinds.oneOf(Choices.fleet.onControlUnavailable),
   ...Ranges.fleet
 })

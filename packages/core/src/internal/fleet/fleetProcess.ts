@@ -102,14 +102,15 @@ export const join = Effect.fnUntraced(function* (
   })
   // A hold may end by itself before the process knows the cluster's time: the first heartbeat tells it.
   const start = awaitAtMost(Effect.ignore(beat), firstBeatMillis)
+  // Closed behind the loops: a heartbeat after the tombstone would be that of a process that lives.
+  const leave = publisher.publish({ partition: 0, key: Format.bytesOf(Heartbeats.keyOf(id)), value: null })
+  yield* Effect.addFinalizer(() => awaitAtMost(Effect.ignore(leave), leaveMillis))
   yield* Effect.forkScoped(keepRunning("fleet control", Effect.andThen(start, Effect.forever(look))))
   yield* Effect.forkScoped(Effect.andThen(Effect.sleep(controlTimeoutMillis), giveUp))
   yield* Effect.forkScoped(keepRunning("fleet holds", Effect.forever(Effect.andThen(Effect.sleep(1_000), apply))))
   yield* Effect.forkScoped(
     keepRunning("fleet heartbeats", Effect.forever(Effect.andThen(Effect.sleep(Heartbeats.everyMillis), beat)))
   )
-  const leave = publisher.publish({ partition: 0, key: Format.bytesOf(Heartbeats.keyOf(id)), value: null })
-  yield* Effect.addFinalizer(() => awaitAtMost(Effect.ignore(leave), leaveMillis))
   return { id, holdsOf: holds.of }
 })
 

@@ -14,8 +14,8 @@ export const everyMillis = 5_000
 
 const mostBytes = 32 * 1_024
 
-/** Room for what is not a binding. */
-const headBytes = 2_048
+/** Most characters of what keeps a process from knowing the holds. */
+const longestControl = 1_000
 
 const mostStanding = 20
 
@@ -72,13 +72,14 @@ export const encode = (
 ): Uint8Array => {
   const all = toldOf(snapshots)
   const bindings: Array<FleetBinding> = []
-  let bytes = headBytes
+  const short = { ...head, control: head.control.slice(0, longestControl) }
+  let bytes = Format.encode({ ...short, bindings, omitted: all.length }).length
   for (const binding of all) {
     bytes += Format.bytesOf(JSON.stringify(binding)).length + 1
     if (bytes > mostBytes) break
     bindings.push(binding)
   }
-  return Format.encode({ ...head, bindings, omitted: all.length - bindings.length })
+  return Format.encode({ ...short, bindings, omitted: all.length - bindings.length })
 }
 
 /** The bindings as a heartbeat tells of them, those with standing partitions first. */

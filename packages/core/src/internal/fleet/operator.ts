@@ -6,6 +6,7 @@ import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { CommandReport, CommandRequest, Hold, HoldRequest, HoldTarget, UnfitTopic, View } from "../../FleetView.ts"
 import { InvalidArgument } from "../../Replay.ts"
+import { isoText } from "../base/isoText.ts"
 import * as Commands from "./commandEntries.ts"
 import * as CommandReports from "./commandReports.ts"
 import type { Control } from "./control.ts"
@@ -62,13 +63,13 @@ export const make = Effect.fnUntraced(function* ({
       Effect.andThen(Topics.ensure(admin, topics, "control"), Topics.ensure(admin, topics, "fleet"))
     ),
     hold: (request) =>
-      Effect.flatMap(Arguments.hold(request), (address) =>
+      Effect.flatMap(Arguments.hold(request, hostname), ({ address, by, reason, untilMillis }) =>
         writing(
-          Effect.fnUntraced(function* ({ holds }) {
+          Effect.fnUntraced(function* ({ holds }, admin) {
+            if (untilMillis !== undefined) yield* refusePast(own, admin, untilMillis)
             const key = Holds.keyOf(address)
-            const { reason, by = hostname, until } = request
-            yield* own.write([[key, Format.encode({ by, reason, until }, holds.get(key)?.fields)]])
-            const written = { ...address, by, reason, sinceMillis: own.nowMillis(), untilMillis: until }
+            yield* own.write([[key, Format.encode({ by, reason, until: untilMillis }, holds.get(key)?.fields)]])
+            const written = { ...address, by, reason, sinceMillis: own.nowMillis(), untilMillis }
             return holds.get(key)?.hold ?? written
           })
         )
@@ -86,7 +87,7 @@ export const make = Effect.fnUntraced(function* ({
       Effect.flatMap(Arguments.command(request, hostname), (command) =>
         writing(
           Effect.fnUntraced(function* (control, admin) {
-            const id = request.id ?? globalThis.crypto.randomUUID()
+            const { id = globalThis.crypto.randomUUID() } = command
             yield* give(own, control, id, command.entry)
             return yield* report(own, yield* own.log(admin), id, command)
           })
@@ -107,6 +108,16 @@ export const make = Effect.fnUntraced(function* ({
       })
     )
   }
+})
+
+/** A hold that has ended already would hold nothing, and end the one that it replaces. */
+const refusePast = Effect.fnUntraced(function* (own: OperatorTopics.OperatorTopics, admin: Admin, untilMillis: number) {
+  yield* own.log(admin)
+  yield* own.freshen
+  const now = own.nowMillis()
+  if (untilMillis > now) return
+  const expected = `a time after now, which is ${isoText(now)} by the cluster's clock`
+  return yield* new InvalidArgument({ command: "hold", argument: "until", given: String(untilMillis), expected })
 })
 
 /** Writes the command unless the topic has it, and ends those that are seven days old. */
