@@ -23,13 +23,16 @@ export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text
 export const text = (value: Uint8Array | null | undefined): string | null =>
   value === null || value === undefined ? null : new TextDecoder().decode(value)
 
-/** One story on the run's shared Kafka. */
+/** Of a story that waits most of its time: it runs beside the other stories of its file that do. */
+export const waiting = { timeout: 120_000, concurrent: true } as const
+
+/** One story on the run's shared Kafka. A number is its timeout in milliseconds. */
 export const story = <E>(
   bootstrap: ReadonlyArray<string>,
   title: string,
   body: () => Effect.Effect<void, E, Broker.Broker | Scope.Scope>,
-  timeoutMillis = 120_000
-): void => it.live(title, () => on({ brokers: bootstrap }, body()), timeoutMillis)
+  options: number | typeof waiting = 120_000
+): void => it.live(title, () => on({ brokers: bootstrap }, body()), options)
 
 /** Runs something on the cluster that the options lead to. Nothing is connected before it is used. */
 export const on = <A, E, R>(options: KafkaJs.Options, effect: Effect.Effect<A, E, R>) =>

@@ -43,7 +43,8 @@ KafkaSuite.shared("names that several parts make up", (bootstrap) => {
         assert.deepStrictEqual(seen.toSorted(), expected.toSorted())
         for (const app of apps)
           assert.deepStrictEqual([...app.of("SessionCrashed"), ...app.of("TransactionFailed")], [])
-      })
+      }),
+    Bus.waiting
   )
 
   Bus.story(
@@ -95,6 +96,7 @@ KafkaSuite.shared("names that several parts make up", (bootstrap) => {
         assert.strictEqual(old.output().split("Consumer stopped for good").length, 2)
         const all = new Set(values().flatMap((each) => Array.from(each)))
         assert.strictEqual(all.size, published)
-      })
+      }),
+    Bus.waiting
   )
 })

@@ -1,6 +1,7 @@
 /** The connector on a real Kafka: what it says of lag and health is so, a cluster that is away leaves the other alone, and bindings that go leave nothing. */
-import { spawnSync } from "node:child_process"
+import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { assert } from "@effect/vitest"
 import { Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
@@ -73,22 +74,26 @@ KafkaSuite.shared("connector", (bootstrap) => {
         // Long enough for several health checks: an idle topic is not a failure.
         yield* Effect.sleep("35 seconds")
         assert.deepStrictEqual(yield* health, { status: "UP", live: true, ready: true, reasons: [] })
-      })
+      }),
+    Bus.waiting
   )
 
   Bus.story(
     bootstrap,
     "LIF-16 twenty rounds of register and destroy: no growth in fibers, timers, sockets, series",
     () =>
-      Effect.sync(() => {
+      Effect.promise(async () => {
         const program = fileURLToPath(new URL("../scenarios/programs/churn.ts", import.meta.url))
-        const { stdout, stderr } = spawnSync(process.execPath, ["--no-warnings", "--expose-gc", program, "20"], {
-          ...{ encoding: "utf8", maxBuffer: 1e8, env: { ...process.env, KAFKA_BROKERS: bootstrap.join(",") } }
-        })
+        const { stdout, stderr } = await promisify(execFile)(
+          process.execPath,
+          ["--no-warnings", "--expose-gc", program, "20"],
+          { maxBuffer: 1e8, env: { ...process.env, KAFKA_BROKERS: bootstrap.join(",") } }
+        )
         const lines = stdout.split("\n").filter((line) => line.startsWith('{"fibers"'))
         assert.strictEqual(lines.length, 2, stderr)
         const [early, late] = lines.map((line) => ({ ...JSON.parse(line), heapBytes: 0 }))
         assert.deepStrictEqual(late, early)
-      })
+      }),
+    Bus.waiting
   )
 })

@@ -8,34 +8,38 @@ import * as Journal from "./journal.ts"
 import * as Program from "./program.ts"
 
 KafkaSuite.shared("handlers longer than the session", (bootstrap) => {
-  Bus.story(bootstrap, "REB-01 a handler of 15 s with a session of 6 s: no rebalance, handled once, committed", () =>
-    Effect.gen(function* () {
-      const name = Bus.fresh("long")
-      yield* Bus.createTopic(name, 2)
-      yield* Bus.publish(Bus.numbered(name, 2, 2))
-      const handled: Array<string> = []
-      const app = yield* Bus.start(
-        Binding.make(name, {
-          topic: name,
-          groupId: name,
-          value: Serde.string,
-          sessionTimeout: "6 seconds",
-          heartbeatInterval: "2 seconds",
-          retry: RetryPolicy.blocking(),
-          handler: ({ value }) =>
-            Effect.andThen(
-              Effect.sleep("15 seconds"),
-              Effect.sync(() => handled.push(value))
-            )
-        })
-      )
-      yield* Bus.lagIsZero(name, name)
-      assert.deepStrictEqual([...handled].sort(), ["0", "1"])
-      assert.strictEqual(app.of("PartitionAssigned").length, 2)
-      assert.deepStrictEqual(app.of("PartitionReleased"), [])
-      assert.deepStrictEqual(app.of("PartitionLost"), [])
-      assert.deepStrictEqual(app.of("SessionCrashed"), [])
-    })
+  Bus.story(
+    bootstrap,
+    "REB-01 a handler of 15 s with a session of 6 s: no rebalance, handled once, committed",
+    () =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("long")
+        yield* Bus.createTopic(name, 2)
+        yield* Bus.publish(Bus.numbered(name, 2, 2))
+        const handled: Array<string> = []
+        const app = yield* Bus.start(
+          Binding.make(name, {
+            topic: name,
+            groupId: name,
+            value: Serde.string,
+            sessionTimeout: "6 seconds",
+            heartbeatInterval: "2 seconds",
+            retry: RetryPolicy.blocking(),
+            handler: ({ value }) =>
+              Effect.andThen(
+                Effect.sleep("15 seconds"),
+                Effect.sync(() => handled.push(value))
+              )
+          })
+        )
+        yield* Bus.lagIsZero(name, name)
+        assert.deepStrictEqual([...handled].sort(), ["0", "1"])
+        assert.strictEqual(app.of("PartitionAssigned").length, 2)
+        assert.deepStrictEqual(app.of("PartitionReleased"), [])
+        assert.deepStrictEqual(app.of("PartitionLost"), [])
+        assert.deepStrictEqual(app.of("SessionCrashed"), [])
+      }),
+    Bus.waiting
   )
 
   Bus.story(
@@ -63,6 +67,7 @@ KafkaSuite.shared("handlers longer than the session", (bootstrap) => {
         assert.isTrue(journal.entries().some(({ _tag }) => _tag === "PartitionLost"))
         yield* program.signal("SIGTERM")
         assert.deepStrictEqual(yield* program.exit, { code: 130, signal: null })
-      })
+      }),
+    Bus.waiting
   )
 })
