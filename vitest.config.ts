@@ -6,9 +6,9 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 // Each worker and each program that a test starts loads hundreds of modules: it finds them compiled by those that ran before it.
 process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.cache/compiled")
 
-/** Small files that take a minute: with other versions, in clones, with many pods, and the contract on a real Kafka. */
+/** Small files that take long: with other versions, in clones, with many pods, with waits for sessions and health checks, and the contract on a real Kafka. */
 const slow =
-  /\/test\/(neighbours|packaging)\/|\/groupMoves\.test|\/testingOnKafka\.test|\/kafkajs\/test\/contract\.test/
+  /\/test\/(neighbours|packaging)\/|\/(groupMoves|connector|longHandler|testingOnKafka)\.test|\/kafkajs\/test\/contract\.test/
 
 /** Begins with the slow files. By default the largest files come first, and a small slow one would run alone at the end. */
 class SlowFirst extends BaseSequencer {

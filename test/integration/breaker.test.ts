@@ -120,8 +120,7 @@ KafkaSuite.shared("a circuit breaker", (bootstrap) => {
         // One failed call for each partition that was being worked on.
         assert.isAtMost(dependency.calls.filter(({ failed }) => failed).length, partitions)
         assert.strictEqual(app.log.filter(({ message }) => message.includes("breaker is OPEN")).length, 1)
-      }),
-    Bus.waiting
+      })
   )
 
   Bus.story(
@@ -152,7 +151,6 @@ KafkaSuite.shared("a circuit breaker", (bootstrap) => {
         assert.strictEqual(new Set(handled().map(({ value }) => value)).size, 660)
         assert.strictEqual(yield* total(`${name}.retry-1`), 4n)
         assert.notInclude(yield* Bus.withAdmin((admin) => admin.listTopics), `${name}.DLT`)
-      }),
-    Bus.waiting
+      })
   )
 })
