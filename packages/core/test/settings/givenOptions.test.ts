@@ -113,6 +113,20 @@ const complete = {
   handler: () => Effect.void
 }
 
+/** The options with getters, each of which throws when it is read a second time. */
+const readableOnce = (options: object): object => {
+  const seen = new Set<string>()
+  return Object.defineProperties(
+    {},
+    Object.fromEntries(
+      Object.entries(options).map(([name, value]) => [
+        name,
+        { enumerable: true, get: () => (seen.has(name) ? fail() : (seen.add(name), value as unknown)) }
+      ])
+    )
+  )
+}
+
 /** Every option as a path, those inside of other options too. */
 const pathsOf = (value: unknown, path: ReadonlyArray<string> = []): ReadonlyArray<ReadonlyArray<string>> => {
   const below =
@@ -201,6 +215,15 @@ describe("what a binding is given", () => {
   it("the options of the test are complete, and legal", () => {
     assert.deepStrictEqual(Binding.problems([Binding.make("orders", complete as never)]).get(0), undefined)
     for (const name of Object.keys(Choices.binding)) assert.property(complete, name)
+  })
+
+  it("ruling 38 C58 each option is read once: getters that throw at a second look are the same options", () => {
+    for (const option of Object.keys(complete)) {
+      const wrongOne = { ...complete, [option]: Symbol("wrong") }
+      const problemsOf = (options: object) => Binding.problems([Binding.make("orders", options as never)]).get(0)
+      assert.deepStrictEqual(problemsOf(readableOnce(wrongOne)), problemsOf(wrongOne), option)
+    }
+    assert.isUndefined(Binding.problems([Binding.make("orders", readableOnce(complete) as never)]).get(0))
   })
 
   it("whole options, and a name, of another kind are refused by every kind of binding", () => {

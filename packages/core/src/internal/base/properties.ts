@@ -52,6 +52,16 @@ export const isObject = (value: unknown): value is object => {
   }
 }
 
+/** Whether the object is a literal rather than an instance of a class. */
+export const isPlain = (value: object): boolean => {
+  try {
+    const prototype: unknown = Object.getPrototypeOf(value)
+    return prototype === null || prototype === Object.prototype
+  } catch {
+    return true
+  }
+}
+
 /** Whether the value was made by the class. The prototype of a Proxy may throw. */
 export const isInstance = <A>(value: unknown, made: abstract new (...given: never) => A): value is A => {
   try {

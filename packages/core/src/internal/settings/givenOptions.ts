@@ -27,7 +27,7 @@ import * as RenamedSettings from "./renamedSettings.ts"
 /** The name and the options of a binding, as far as they can be used. */
 export interface GivenOptions<O> {
   readonly name: string
-  /** The same object when nothing is refused; else a copy of it, in which refused options have a value that can be read. */
+  /** A copy of what was given, in which refused options have a value that can be read. */
   readonly options: O
   readonly refused: ReadonlyArray<ConfigurationIssue>
 }
@@ -87,12 +87,25 @@ const required = {
 } as const
 
 /** The options of a binding, checked. Reads each of them once, and never throws. */
-export const check = <O extends object>(name: unknown, options: O, handler: HandlerName): GivenOptions<O> => {
+export const check = <O extends object>(name: unknown, given: O, handler: HandlerName): GivenOptions<O> => {
   const named = typeof name === "string" ? name : ""
-  const refused = [...Kinds.name("name", name), ...problemsOf(options, handler)]
+  const options = isObject(given) ? taken(given, handler) : given
+  const renamed = RenamedSettings.issues(given, RenamedSettings.ofBinding)
+  const refused = [...Kinds.name("name", name), ...renamed, ...problemsOf(options, handler)]
   return refused.length === 0
     ? { name: named, options, refused }
     : { name: named, options: usable(options, refused, handler) as O, refused }
+}
+
+const namesTaken = [...Object.keys(optional), ...Object.keys(required), "onError"]
+
+/** A copy, for which each option was read once. The functions of an instance still see their instance. */
+const taken = <O extends object>(given: O, handler: HandlerName): O => {
+  const copy = Properties.takenWhole(given, [...namesTaken, handler])
+  if (Properties.isPlain(given)) return copy
+  return Object.fromEntries(
+    Object.entries(copy).map(([name, value]) => [name, typeof value === "function" ? value.bind(given) : value])
+  ) as O
 }
 
 /** The option that a problem is about: `retry` for `retry.blocking.maxAttempts`. */
@@ -101,7 +114,6 @@ export const optionOf = (path: string): string => /^[^.[]*/.exec(path)?.[0] ?? p
 const problemsOf = (options: unknown, handler: HandlerName): ReadonlyArray<ConfigurationIssue> => {
   if (!isObject(options)) return Ranges.problemsOfAll(options, {})
   const issues = [
-    ...RenamedSettings.issues(options, RenamedSettings.ofBinding),
     ...Kinds.problemsOfRequired(options, { ...required, [handler]: Kinds.func }),
     ...Ranges.problemsOfAll(options, optional)
   ]
@@ -149,7 +161,7 @@ const nameOf = (path: string, name: () => unknown): ReadonlyArray<ConfigurationI
 const usable = (options: unknown, refused: ReadonlyArray<ConfigurationIssue>, handler: HandlerName): object => {
   const names = new Set(refused.map(({ path }) => optionOf(path)))
   const given = isObject(options)
-    ? [...Object.keys(optional), ...Object.keys(required), handler, "onError"].flatMap((name) => {
+    ? [...namesTaken, handler].flatMap((name) => {
         const found = names.has(name) ? undefined : read(options, name)
         return found === undefined ? [] : [[name, found] as const]
       })
