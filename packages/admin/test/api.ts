@@ -97,6 +97,25 @@ interface Options extends Omit<AdminWeb.Options, "authorizer"> {
   readonly clusters?: ReadonlyArray<string>
 }
 
+/** The API once more, over the same program, and how often it has looked at the bindings. */
+export const counting = Effect.fnUntraced(function* (
+  { admin, context }: Pick<Effect.Success<ReturnType<typeof make>>, "admin" | "context">,
+  options: AdminWeb.Options = { authorizer: everything },
+  list: EventBusAdmin.EventBusAdmin["Service"]["list"] = admin.list
+) {
+  let looks = 0
+  const look = Effect.suspend(() => {
+    looks++
+    return list
+  })
+  const counted = { ...admin, list: look }
+  const web = yield* Effect.provideContext(
+    AdminWeb.make(options),
+    Context.add(context, EventBusAdmin.EventBusAdmin, counted)
+  )
+  return { web, admin: counted, looks: () => looks }
+})
+
 /** Starts a program. Its metrics are its own, and nothing is logged. */
 export const start = (options: Options = {}) => Effect.provide(make(options), Logger.layer([]))
 

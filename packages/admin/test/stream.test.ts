@@ -1,9 +1,9 @@
 /** OPS-21: `GET /stream` says what has changed, over one connection that a caller can take up again. */
 import { assert, describe, it } from "@effect/vitest"
-import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
-import { Context, Effect, Fiber, Logger, Redacted } from "effect"
+import { Authorizer } from "@eventbus/admin"
+import { Effect, Fiber, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { binding, eventually, everything, start, token } from "./api.ts"
+import { binding, counting, eventually, everything, start, token } from "./api.ts"
 
 interface Event {
   readonly id: string | undefined
@@ -113,28 +113,47 @@ describe("OPS-21 GET stream", () => {
 
   it.live("it ends with its caller", () =>
     Effect.gen(function* () {
-      let looks = 0
-      const program = yield* start()
-      const { list } = program.admin
-      const counted = {
-        ...program.admin,
-        list: Effect.andThen(
-          Effect.sync(() => looks++),
-          list
-        )
-      }
-      const web = yield* Effect.provideContext(
-        AdminWeb.make({ authorizer: everything }),
-        Context.add(program.context, EventBusAdmin.EventBusAdmin, counted)
-      )
+      const { web, looks } = yield* counting(yield* start())
       const { next, cancel } = yield* open({ web })
       yield* next
       yield* Effect.sleep("1500 millis")
-      assert.isAtLeast(looks, 2)
+      assert.isAtLeast(looks(), 2)
       yield* cancel
-      const before = looks
+      const before = looks()
       yield* Effect.sleep("2500 millis")
-      assert.strictEqual(looks, before)
+      assert.strictEqual(looks(), before)
+    })
+  )
+
+  it.effect("all open streams share one look a second, and the text of what it found", () =>
+    Effect.gen(function* () {
+      const program = yield* start({ bindings: [binding("orders", { autoStartup: false })] })
+      let texts = 0
+      // Answers another state each time, and counts how often it becomes text.
+      const list = Effect.map(program.admin.list, ([first]) => [
+        {
+          ...first!,
+          toJSON: () => {
+            texts++
+            return { ...first!, lag: texts }
+          }
+        }
+      ])
+      const { web, looks } = yield* counting(program, { authorizer: everything }, list)
+      const streams = yield* Effect.all(Array.from({ length: 50 }, () => open({ web })))
+      for (const { next } of streams) yield* next
+      assert.deepStrictEqual([looks(), texts], [50, 50])
+      const at = (seconds: number) =>
+        Effect.gen(function* () {
+          yield* TestClock.adjust(`${seconds} seconds`)
+          return yield* Effect.forEach(streams, ({ next }) => next, { concurrency: "unbounded" })
+        })
+      const found = yield* at(1)
+      assert.deepStrictEqual([looks(), texts], [51, 51])
+      assert.strictEqual(new Set(found.map((event) => event!.id)).size, 1)
+      yield* at(1)
+      yield* at(1)
+      assert.deepStrictEqual([looks(), texts], [53, 53])
     })
   )
 

@@ -4,6 +4,7 @@
  * Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 a cluster or a file
  * cannot be reached; 4 done in part; 130 ended by a signal, or because its reader closed the pipe, after a graceful stop.
  */
+import { LogFormat } from "@eventbus/core"
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { dlt } from "./internal/dlt/dltCommand.ts"
@@ -30,11 +31,14 @@ export const run = (version: string) =>
   Command.run(command, { version }).pipe(
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.tapError((error) =>
-      error instanceof CommandFailed && error.message !== "" ? Console.error(error.message) : Effect.void
+      error instanceof CommandFailed && error.message !== "" ? Console.error(printable(error.message)) : Effect.void
     ),
     // Nobody reads on: a command that runs for long ends as by a signal.
     Effect.raceFirst(Effect.andThen(Output.readerGone(), Effect.interrupt))
   )
+
+/** The message may quote a record or a server, whose text must not drive the terminal. */
+const printable = (message: string): string => message.split("\n").map(LogFormat.oneLine).join("\n")
 
 /** A wrong command line prints its errors and a hint instead of the whole help page. */
 const presenter: CliOutput.Presenter = {

@@ -4,11 +4,11 @@ import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb } from "@eventbus/admin"
 import { Binding, LetterTransform, RetryPolicy, Route, Serde } from "@eventbus/core"
-import { ConfigProvider, Effect, Fiber, Logger } from "effect"
+import { Effect, Fiber, Logger } from "effect"
 import { eventually, everything, Refused, start, token } from "../../admin/test/api.ts"
 import * as DirectOperator from "../src/internal/dlt/directOperator.ts"
 import { jsonText } from "../src/internal/text.ts"
-import { eventbus } from "./eventbus.ts"
+import { withToken } from "./eventbus.ts"
 
 const why = ["--reason", "INC-1204"]
 const text = (bytes: Uint8Array | null) => new TextDecoder().decode(bytes ?? new Uint8Array())
@@ -49,20 +49,14 @@ const withLetters = Effect.fnUntraced(function* (...values: ReadonlyArray<string
     ({ body }) => body.count === values.length
   )
   const url = yield* served(web)
-  const asked = (credential: string, ...args: ReadonlyArray<string>) =>
-    Effect.provideService(
-      eventbus("/nowhere", ...args),
-      ConfigProvider.ConfigProvider,
-      ConfigProvider.fromUnknown({ EVENTBUS_TOKEN: credential })
-    )
-  const run = (...args: ReadonlyArray<string>) => asked(token, ...args, "--url", url)
+  const run = (...args: ReadonlyArray<string>) => withToken(token, ...args, "--url", url)
   const dlt = (command: string, ...args: ReadonlyArray<string>) => run("dlt", command, "orders", ...args)
   const heal = Effect.sync(() => {
     isBad = false
   })
   const letters = yield* program.connector.deadLetters("orders")
   const runs = yield* program.connector.runs("orders")
-  return { ...program, url, asked, run, dlt, heal, lines, direct: DirectOperator.make(letters, runs) }
+  return { ...program, url, run, dlt, heal, lines, direct: DirectOperator.make(letters, runs) }
 })
 
 const planned = (out: string): string => JSON.parse(out).id
@@ -263,11 +257,11 @@ describe("eventbus --url", () => {
 
   it.live("OPS-22 a wrong credential is a no, a process that does not answer is exit code 3, a wrong line is 2", () =>
     Effect.gen(function* () {
-      const { asked, url, run, dlt } = yield* withLetters("one")
-      const stranger = yield* asked("another", "dlt", "groups", "orders", "--url", url)
+      const { url, run, dlt } = yield* withLetters("one")
+      const stranger = yield* withToken("another", "dlt", "groups", "orders", "--url", url)
       assert.deepStrictEqual([stranger.code, stranger.out], [1, ""])
       assert.match(stranger.err, /no valid credential/)
-      const nobody = yield* asked(token, "status", "--url", "http://127.0.0.1:1")
+      const nobody = yield* withToken(token, "status", "--url", "http://127.0.0.1:1")
       assert.deepStrictEqual([nobody.code, nobody.out], [3, ""])
       assert.match(nobody.err, /^http:\/\/127\.0\.0\.1:1 gives no answer of the admin API/)
       assert.notInclude(stranger.err + nobody.err, token)
@@ -286,7 +280,7 @@ describe("eventbus --url", () => {
         assert.deepStrictEqual([wrong.code, wrong.out], [2, ""], args.join(" "))
         assert.match(wrong.err, message)
       }
-      assert.match((yield* asked(token, "status", "--url", "localhost")).err, /^--url is "localhost"; allowed is http/)
+      assert.match((yield* withToken(token, "status", "--url", "localhost")).err, /^--url is "localhost"; allowed is http/)
       assert.strictEqual((yield* dlt("rate", "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20", "fast")).code, 2)
     })
   )

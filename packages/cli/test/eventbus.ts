@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cli } from "@eventbus/cli"
-import { Console, Effect, Layer, Stdio } from "effect"
+import { ConfigProvider, Console, Effect, Layer, Stdio } from "effect"
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 
@@ -57,6 +57,14 @@ export const eventbus = (folder: string, ...args: ReadonlyArray<string>): Effect
     )
     return { code, ...lines }
   })
+
+/** A command by `--url`, with this credential. */
+export const withToken = (credential: string, ...args: ReadonlyArray<string>): Effect.Effect<Ended> =>
+  Effect.provideService(
+    eventbus("/nowhere", ...args),
+    ConfigProvider.ConfigProvider,
+    ConfigProvider.fromUnknown({ EVENTBUS_TOKEN: credential })
+  )
 
 const inFolder = (folder: string) => (argument: string) =>
   existsSync(join(folder, argument)) ? join(folder, argument) : argument

@@ -1,7 +1,9 @@
 /**
  * The handlers of the routes: each calls the service, and gives its failures as answers.
  */
+import { IncomingMessage } from "node:http"
 import { Clock, Effect, Layer } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
@@ -12,6 +14,7 @@ import { allowed, cutoffOf } from "./parameters.ts"
 import { jsonText, onCluster } from "./requests.ts"
 import * as RunHandlers from "./runs/runHandlers.ts"
 import * as StateStream from "./stateStream.ts"
+import * as StuckCallers from "./stuckCallers.ts"
 
 export const layer = (api: AdminApi) =>
   Layer.mergeAll(bindings(api), deadLetters(api), LetterHandlers.layer(api), RunHandlers.layer(api))
@@ -22,8 +25,16 @@ const bindings = (api: AdminApi) =>
     "bindings",
     Effect.fnUntraced(function* (handlers) {
       const admin = yield* EventBusAdmin
+      const openStream = StateStream.make(admin)
       return handlers
         .handleRaw("register", ({ request }) => Effect.flatMap(jsonText(request), admin.registerJson))
+        .handleRaw("stream", ({ headers, request }) =>
+          Effect.sync(() => {
+            // Of the server of its own. `AdminWeb` gives a `Request`, and has the socket itself.
+            if (request.source instanceof IncomingMessage) StuckCallers.end(request.source.socket)
+            return HttpServerResponse.stream(openStream(headers["last-event-id"]), streamOptions)
+          })
+        )
         .handleAll({
           list: () => admin.list,
           get: ({ params }) => admin.get(params.name),
@@ -40,11 +51,16 @@ const bindings = (api: AdminApi) =>
               Effect.flatMap(Caller, ({ name, permissions }) =>
                 Effect.map(permissions, (all) => ({ caller: name, permissions: all }))
               )
-            ),
-          stream: ({ headers }) => Effect.succeed(StateStream.make(admin, headers["last-event-id"]))
+            )
         })
     })
   )
+
+/** Proxies such as nginx would keep events back otherwise. */
+const streamOptions = {
+  contentType: "text/event-stream",
+  headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
+}
 
 const deadLetters = (api: AdminApi) =>
   HttpApiBuilder.group(

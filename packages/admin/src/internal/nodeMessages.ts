@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import type { ReadableStream } from "node:stream/web"
+import * as StuckCallers from "./stuckCallers.ts"
 
 interface NodeRequest extends IncomingMessage {
   readonly body?: unknown
@@ -23,6 +24,7 @@ export const respond = (handler: Handler, request: NodeRequest, response: Server
     const { remoteAddress } = request.socket
     const answer = await handler(requestOf(request, aborted.signal), { remoteAddress })
     response.writeHead(answer.status, Object.fromEntries(answer.headers))
+    if (answer.headers.get("content-type") === "text/event-stream") StuckCallers.end(request.socket)
     if (answer.body === null) response.end()
     else await pipeline(Readable.fromWeb(answer.body as ReadableStream), response)
   }

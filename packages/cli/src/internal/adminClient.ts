@@ -3,10 +3,11 @@
  */
 import * as AdminApi from "@eventbus/admin/AdminApi"
 import { Config, Data, Effect, Option, Predicate, Redacted } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
+import { adminFetch, reasonOf } from "./adminFetch.ts"
 import type { Failed } from "./dlt/operator.ts"
-import { refuseUsage } from "./failures.ts"
+import { CommandFailed, exitCodes, refuseUsage } from "./failures.ts"
 
 export type Client = HttpApiClient.ForApi<AdminApi.AdminApi>
 
@@ -19,8 +20,9 @@ const token = Config.option(Config.Redacted("EVENTBUS_TOKEN"))
 export const apiOf = Effect.fnUntraced(function* (address: string) {
   const url = yield* read(address)
   const path = url.pathname.replace(/\/+$/, "")
+  const prefix = path === "" ? "/eventbus" : (path as `/${string}`)
   const credential = yield* Effect.orDie(token)
-  const client: Client = yield* HttpApiClient.make(AdminApi.make(path === "" ? "/eventbus" : (path as `/${string}`)), {
+  const client: Client = yield* HttpApiClient.make(AdminApi.make(prefix), {
     baseUrl: url.origin,
     transformClient: HttpClient.mapRequest((request) =>
       Option.match(credential, {
@@ -31,9 +33,30 @@ export const apiOf = Effect.fnUntraced(function* (address: string) {
     )
   }).pipe(Effect.provide(FetchHttpClient.layer))
   const asked = <A, E>(asking: Effect.Effect<A, E>): Effect.Effect<A, Failed> =>
-    Effect.mapError(asking, (error) => (isAnswer(error) ? error : noAnswer(address, error)))
+    Effect.raceFirst(asking, whenSilent(`${url.origin}${prefix}/health`)).pipe(
+      Effect.provideService(FetchHttpClient.Fetch, adminFetch),
+      Effect.catch((error) =>
+        isAnswer(error) ? Effect.fail(error) : Effect.flatMap(failedOf(address, error), Effect.fail)
+      )
+    )
   return { client, asked }
 })
+
+/** How long a process may be silent, twice. */
+const patience = "10 seconds"
+
+/** Fails once a process says nothing at all. A command on many dead letters may take minutes: while it does, the process answers this simple question, if only that it needs a credential. */
+const whenSilent = (health: string): Effect.Effect<never, Error> => {
+  const question = Effect.tryPromise({
+    try: async (signal) => void (await fetch(health, { signal, redirect: "manual" })).body?.cancel(),
+    catch: (cause) => new Error("no answer", { cause })
+  })
+  const orSilent = Effect.timeoutOrElse(question, {
+    duration: patience,
+    orElse: () => Effect.fail(new Error("it is silent for 20 seconds"))
+  })
+  return Effect.forever(Effect.andThen(Effect.sleep(patience), orSilent))
+}
 
 const read = (address: string) => {
   const url = URL.canParse(address) ? new URL(address) : undefined
@@ -46,12 +69,21 @@ const read = (address: string) => {
 
 /** An error that the process has answered. */
 const isAnswer = (error: unknown): error is Failed =>
-  Predicate.hasProperty(error, "_tag") &&
-  Predicate.hasProperty(error, "message") &&
-  error._tag !== "HttpClientError" &&
-  error._tag !== "SchemaError"
+  isFailed(error) && error._tag !== "HttpClientError" && error._tag !== "SchemaError"
 
-const noAnswer = (address: string, error: unknown): Failed => {
-  const detail = Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
-  return new NoAnswer({ message: `${address} gives no answer of the admin API: ${detail}` })
-}
+const isFailed = (error: unknown): error is Failed =>
+  Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message") && typeof error.message === "string"
+
+/** What the process itself says, where its error is one of a later version; else that this is no answer, and why. */
+const failedOf = Effect.fnUntraced(function* (address: string, error: unknown): Effect.fn.Return<Failed> {
+  const noAnswer = new NoAnswer({ message: `${address} gives no answer of the admin API: ${reasonOf(error)}` })
+  if (!HttpClientError.isHttpClientError(error) || error.response === undefined) return noAnswer
+  const { status } = error.response
+  const said = yield* Effect.orElseSucceed(error.response.json, () => undefined)
+  if (status >= 400 && isFailed(said)) {
+    const code = status < 500 ? exitCodes.refused : exitCodes.unavailable
+    return new CommandFailed({ message: said.message, code })
+  }
+  const message = `${address} answers with status ${status} and something else than this version of the command knows: ${reasonOf(error)}`
+  return new NoAnswer({ message })
+})

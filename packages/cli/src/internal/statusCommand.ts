@@ -69,7 +69,7 @@ export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<stri
     `lag ${lag}`,
     pausedTiers.length === 0 ? "" : `paused ${pausedTiers.map((tier) => `tier ${tier}`).join(", ")}`,
     breaker === undefined ? "" : `breaker ${breaker}`
-  ]
+  ].map(LogFormat.oneLine)
 }
 
 const statusText = ({ health, bindings }: Status): string =>
