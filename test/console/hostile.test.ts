@@ -1,35 +1,16 @@
 /** OPS-21: text that wants to be a script stays text, on every page; and no page has a violation of WCAG 2.2 AA, whatever the screen. */
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { whenUsable } from "../services/suites.ts"
+import { violations } from "./axe.ts"
 import { browser, opened, problem } from "./browser.ts"
 import { incident, tokens } from "./incident.ts"
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
-
-/** The rules that a page breaks, with the elements. */
-const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
-  await page.evaluate(axe)
-  return page.evaluate(async () => {
-    const run = Reflect.get(globalThis, "axe").run as () => Promise<{
-      readonly violations: ReadonlyArray<{
-        readonly id: string
-        readonly nodes: ReadonlyArray<{ readonly html: string }>
-      }>
-    }>
-    const { violations: found } = await run()
-    return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`)
-  })
-}
+import { shoot, shows } from "./onCall.ts"
 
 const script = `"'><img src=x onerror="window.harmed=1"><script>window.harmed=1</script><a href="javascript:window.harmed=1">`
 
 const isHarmed = (page: Page): Promise<boolean> => page.evaluate(() => Reflect.has(globalThis, "harmed"))
-
-const shows = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor()
 
 const signedIn = async (page: Page, address: string): Promise<void> => {
   await page.goto(`${address}/eventbus/console`)
@@ -117,10 +98,7 @@ whenUsable("OPS-21 the console in Chromium", problem, () => {
             const wide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")
             assert.isAtMost(wide, 0, each[0])
             const name = each[0].replace(/v1-\w+|[\w-]{36}/g, "").replace(/\W+/g, "-")
-            await page.screenshot({
-              path: `node_modules/.cache/console/${screen.replace(/\W+/g, "-")}${name}.png`,
-              fullPage: true
-            })
+            await shoot(page, `${screen.replace(/\W+/g, "-")}${name}`, true)
           }
           await show(page, address, pages[1]!)
           await page.getByRole("button", { name: "Pause" }).first().click()

@@ -1,9 +1,10 @@
 /** A program in memory with the admin API, called as a framework calls it. */
-import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
+import { AdminServer, AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
 import { Handlers } from "@eventbus/config"
 import { Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Context, Effect, Exit, Layer, Logger, Metric, Redacted, Schema, Scope } from "effect"
+import { HttpServer } from "effect/http"
 
 export const token = "the-token-of-the-operator"
 
@@ -116,15 +117,31 @@ export const counting = Effect.fnUntraced(function* (
   return { web, admin: counted, looks: () => looks }
 })
 
-/** Starts a program. Its metrics are its own, and nothing is logged. */
-export const start = (options: Options = {}) => Effect.provide(make(options), Logger.layer([]))
-
-const make = Effect.fnUntraced(
-  function* ({ bindings = [binding()], clusters = [], handlers: own, ...routes }: Options) {
-    const scope = yield* Effect.acquireRelease(Scope.make(), (open) => Scope.close(open, Exit.void))
+/** Starts a program on a broker in memory. Its metrics are its own, and nothing is logged. */
+export const start = (options: Options = {}) =>
+  Effect.gen(function* () {
     const memory = yield* MemoryBroker.make()
     for (const topic of ["orders", "payments"]) yield* memory.createTopic(topic, { partitions: 1 })
-    const broker = Layer.succeed(Broker.Broker, memory.broker)
+    const append = (topic: string, ...values: ReadonlyArray<string>) =>
+      memory.append(
+        topic,
+        0,
+        values.map((value) => ({ key: null, value: new TextEncoder().encode(value) }))
+      )
+    return { ...(yield* startOn(memory.broker, options)), memory, append }
+  })
+
+/** The same on another broker. */
+export const startOn = (broker: Broker.Broker["Service"], options: Options) =>
+  Effect.provide(make(broker, options), Logger.layer([]))
+
+const make = Effect.fnUntraced(
+  function* (
+    connected: Broker.Broker["Service"],
+    { bindings = [binding()], clusters = [], handlers: own, ...routes }: Options
+  ) {
+    const scope = yield* Effect.acquireRelease(Scope.make(), (open) => Scope.close(open, Exit.void))
+    const broker = Layer.succeed(Broker.Broker, connected)
     const program = EventBusAdmin.layer({ handlers: own ?? handlers }).pipe(
       Layer.provideMerge(EventBusConnector.layer),
       Layer.provideMerge(Clusters.layerMap(new Map(["default", ...clusters].map((alias) => [alias, broker]))))
@@ -140,16 +157,9 @@ const make = Effect.fnUntraced(
     return {
       connector,
       admin: Context.get(context, EventBusAdmin.EventBusAdmin),
-      memory,
       web,
       context,
       call: callOf(web),
-      append: (topic: string, ...values: ReadonlyArray<string>) =>
-        memory.append(
-          topic,
-          0,
-          values.map((value) => ({ key: null, value: new TextEncoder().encode(value) }))
-        ),
       /** Closes the connector, and so its bindings. */
       close: Scope.close(scope, Exit.void)
     }
@@ -161,6 +171,16 @@ const make = Effect.fnUntraced(
       Effect.sync(() => new Map())
     )
 )
+
+/** The server of its own over a service, and its port. */
+export const ownServer = (admin: EventBusAdmin.EventBusAdmin["Service"], prefix: `/${string}` = "/eventbus") => {
+  const program = Layer.succeed(EventBusAdmin.EventBusAdmin, admin)
+  return Layer.build(AdminServer.layer(program, { port: 0, host: "127.0.0.1", authorizer: everything, prefix })).pipe(
+    Effect.map((context) => Context.get(context, HttpServer.HttpServer).address),
+    Effect.map((address) => ("port" in address ? address.port : 0)),
+    Effect.provide(Logger.layer([]))
+  )
+}
 
 /** Asks again until the answer is as it should be, or for half a minute. */
 export const eventually = <A, E, R>(

@@ -11,7 +11,7 @@ import { Deferred, Effect, Exit, Fiber, Layer, Logger, Scope } from "effect"
 import express from "express"
 import fastify from "fastify"
 import { Hono } from "hono"
-import { binding, everything, handlers, start, token } from "./api.ts"
+import { binding, counting, everything, handlers, ownServer, start, token } from "./api.ts"
 
 interface Mounted {
   readonly port: number
@@ -28,8 +28,10 @@ const listening = (server: Server): Effect.Effect<Mounted> =>
     else server.listen(0, "127.0.0.1", done)
   })
 
+type Mount = (web: AdminWeb.AdminWeb, prefix?: string) => Effect.Effect<Mounted>
+
 /** Mounts the API beside a route of the program's own, with the framework's parsers in front. */
-const frameworks: Readonly<Record<string, (web: AdminWeb.AdminWeb) => Effect.Effect<Mounted>>> = {
+const frameworks: Readonly<Record<string, Mount>> = {
   Express: (web) =>
     Effect.suspend(() => {
       const app = express()
@@ -38,18 +40,18 @@ const frameworks: Readonly<Record<string, (web: AdminWeb.AdminWeb) => Effect.Eff
       app.post("/own", (request, response) => void response.json({ own: request.body }))
       return listening(createServer(app))
     }),
-  "Express, below a path": (web) =>
+  "Express, below a path": (web, prefix = "/eventbus") =>
     Effect.suspend(() => {
       const app = express()
       app.use(express.json())
-      app.use(["/eventbus", "/health"], web.nodeListener)
+      app.use([prefix, "/health"], web.nodeListener)
       app.post("/own", (request, response) => void response.json({ own: request.body }))
       return listening(createServer(app))
     }),
-  Fastify: (web) =>
+  Fastify: (web, prefix = "/eventbus") =>
     Effect.promise(async () => {
       const app = fastify()
-      for (const path of ["/eventbus/*", "/health/*"])
+      for (const path of [`${prefix}/*`, "/health/*"])
         app.all(path, (request, reply) => {
           reply.hijack()
           web.nodeListener(Object.assign(request.raw, { body: request.body }), reply.raw)
@@ -59,12 +61,12 @@ const frameworks: Readonly<Record<string, (web: AdminWeb.AdminWeb) => Effect.Eff
       const { port } = app.server.address() as AddressInfo
       return { port, close: () => void app.close() }
     }),
-  Hono: (web) =>
+  Hono: (web, prefix = "/eventbus") =>
     Effect.callback((resume) => {
       const app = new Hono()
       const admin = (context: Parameters<typeof getConnInfo>[0]) =>
         web.handler(context.req.raw, { remoteAddress: getConnInfo(context).remote.address })
-      app.all("/eventbus/*", admin).all("/health/*", admin)
+      app.all(`${prefix}/*`, admin).all("/health/*", admin)
       app.post("/own", async (context) => context.json({ own: await context.req.json() }))
       const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) =>
         resume(Effect.succeed({ port, close: () => void server.close() }))
@@ -209,3 +211,81 @@ const freePort = Effect.flatMap(
   Effect.suspend(() => listening(createServer())),
   ({ port, close }) => Effect.as(Effect.sync(close), port)
 )
+
+type Counted = Effect.Success<ReturnType<typeof counting>>
+
+/** Every way to serve the API. */
+const servers: Readonly<
+  Record<string, (counted: Counted, prefix: `/${string}`) => Effect.Effect<Mounted, unknown, Scope.Scope>>
+> = {
+  ...Object.fromEntries(
+    Object.entries(frameworks).map(([framework, mount]) => [
+      framework,
+      ({ web }: Counted, prefix: string) => Effect.acquireRelease(mount(web, prefix), ({ close }) => Effect.sync(close))
+    ])
+  ),
+  "the server of its own": ({ admin }, prefix) =>
+    Effect.map(ownServer(admin, prefix), (port) => ({ port, close: () => {} }))
+}
+
+const pageIsWhole = (address: string) =>
+  Effect.promise(async () => {
+    const page = await fetch(`${address}/console`)
+    assert.strictEqual(page.status, 200)
+    assert.match(page.headers.get("content-security-policy")!, /script-src 'sha256-.*frame-ancestors 'none'/)
+    assert.strictEqual(page.headers.get("content-encoding"), "gzip")
+    assert.match(await page.text(), /^<!doctype html>.*<\/html>\n$/s)
+    // `fetch` of Node.js has no cache, and so gives a 304 on.
+    const again = await fetch(`${address}/console`, { headers: { "if-none-match": page.headers.get("etag")! } })
+    assert.deepStrictEqual([again.status, await again.text()], [304, ""])
+  })
+
+/** One event after the other, as text, until the caller leaves. */
+const streamOf = Effect.fnUntraced(function* (address: string, headers: Readonly<Record<string, string>> = {}) {
+  const leaving = new AbortController()
+  const response = yield* Effect.promise(() =>
+    fetch(address, { headers: { authorization: `Bearer ${token}`, ...headers }, signal: leaving.signal })
+  )
+  assert.deepStrictEqual(
+    [response.status, ...["content-type", "cache-control"].map((name) => response.headers.get(name))],
+    [200, "text/event-stream", "no-store"]
+  )
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ""
+  const next = Effect.promise(async () => {
+    while (!rest.includes("\n\n")) rest += (await reader.read()).value ?? "\n\nthe stream has ended"
+    const [event = "", ...others] = rest.split("\n\n")
+    rest = others.join("\n\n")
+    return event
+  })
+  return { next, leave: Effect.sync(() => leaving.abort()) }
+})
+
+const nextOf = (next: Effect.Effect<string>, holds: RegExp): Effect.Effect<string> =>
+  Effect.flatMap(next, (event) => (holds.test(event) ? Effect.succeed(event) : nextOf(next, holds)))
+
+describe("OPS-21 the console in a framework", () => {
+  for (const [server, serve] of Object.entries(servers))
+    for (const prefix of ["/eventbus", "/ops/bus"] as const)
+      it.live(`${server}, below ${prefix}: the page is whole, and the stream ends with its caller`, () =>
+        Effect.gen(function* () {
+          const program = yield* start()
+          const counted = yield* counting(program, { authorizer: everything, prefix })
+          const { port } = yield* serve(counted, prefix)
+          const address = `http://127.0.0.1:${port}${prefix}`
+          yield* pageIsWhole(address)
+          const first = yield* streamOf(`${address}/stream`)
+          yield* program.connector.pause("orders")
+          const paused = yield* nextOf(first.next, /"PAUSED"/)
+          yield* first.leave
+          const again = yield* streamOf(`${address}/stream`, { "last-event-id": /^id: (\w+)\n/.exec(paused)![1]! })
+          assert.strictEqual(yield* again.next, "event: heartbeat\ndata: null")
+          yield* again.leave
+          // Neither stream has left anything behind that still looks at the state.
+          yield* Effect.sleep("300 millis")
+          const before = counted.looks()
+          yield* Effect.sleep("1500 millis")
+          assert.strictEqual(counted.looks(), before)
+        })
+      )
+})

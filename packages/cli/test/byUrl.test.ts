@@ -280,7 +280,10 @@ describe("eventbus --url", () => {
         assert.deepStrictEqual([wrong.code, wrong.out], [2, ""], args.join(" "))
         assert.match(wrong.err, message)
       }
-      assert.match((yield* withToken(token, "status", "--url", "localhost")).err, /^--url is "localhost"; allowed is http/)
+      assert.match(
+        (yield* withToken(token, "status", "--url", "localhost")).err,
+        /^--url is "localhost"; allowed is http/
+      )
       assert.strictEqual((yield* dlt("rate", "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20", "fast")).code, 2)
     })
   )

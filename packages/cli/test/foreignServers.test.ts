@@ -54,8 +54,8 @@ describe("OPS-22 --url and a server that is no admin API", () => {
     Effect.gen(function* () {
       const other = yield* foreign(json(200, []))
       for (const code of [301, 302, 303, 307, 308]) {
-        const { url, asked } = yield* foreign((_, response) =>
-          void response.writeHead(code, { location: `${other.url}/eventbus/health` }).end("moved")
+        const { url, asked } = yield* foreign(
+          (_, response) => void response.writeHead(code, { location: `${other.url}/eventbus/health` }).end("moved")
         )
         assertNo(yield* status(url), 3, new RegExp(`it redirects to ${other.url}/eventbus/health`))
         const paused = yield* withToken(token, "pause", "orders", "--reason", "a secret reason", "--url", url)
@@ -103,8 +103,8 @@ describe("OPS-22 --url and a server that is no admin API", () => {
     Effect.gen(function* () {
       const html = yield* foreign((_, response) => void response.end(`<html>${"<p>Sign in</p>".repeat(10_000)}`))
       assertNo(yield* status(html.url), 3, /^http:\/\/127\.0\.0\.1:\d+ answers with status 200 and something else/)
-      const broken = yield* foreign((_, response) =>
-        void response.writeHead(200, { "content-type": "application/json" }).end('{"status": "U')
+      const broken = yield* foreign(
+        (_, response) => void response.writeHead(200, { "content-type": "application/json" }).end('{"status": "U')
       )
       assertNo(yield* status(broken.url), 3, /answers with status 200 and something else/)
       const large = yield* foreign(json(200, { status: "x".repeat(10_000_000) }))
@@ -165,7 +165,11 @@ describe("OPS-22 --url and a process of another version", () => {
   it.live("an answer that this version does not know is named, and an error is shown in the words of the process", () =>
     Effect.gen(function* () {
       const later = yield* process(json(200, [{ ...binding, state: "HIBERNATING" }]))
-      assertNo(yield* status(later.url), 3, /answers with status 200 and something else than this version of the command/)
+      assertNo(
+        yield* status(later.url),
+        3,
+        /answers with status 200 and something else than this version of the command/
+      )
       for (const [code, exit] of [
         [409, 1],
         [429, 1],

@@ -1,9 +1,10 @@
 /**
  * The handlers of the routes: each calls the service, and gives its failures as answers.
  */
-import { IncomingMessage } from "node:http"
+import { IncomingMessage, type ServerResponse } from "node:http"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Clock, Effect, Layer } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
@@ -31,7 +32,7 @@ const bindings = (api: AdminApi) =>
         .handleRaw("stream", ({ headers, request }) =>
           Effect.sync(() => {
             // Of the server of its own. `AdminWeb` gives a `Request`, and has the socket itself.
-            if (request.source instanceof IncomingMessage) StuckCallers.end(request.source.socket)
+            if (request.source instanceof IncomingMessage) StuckCallers.end(responseTo(request))
             return HttpServerResponse.stream(openStream(headers["last-event-id"]), streamOptions)
           })
         )
@@ -55,6 +56,9 @@ const bindings = (api: AdminApi) =>
         })
     })
   )
+
+const responseTo = (request: HttpServerRequest.HttpServerRequest): ServerResponse =>
+  NodeHttpServerRequest.toServerResponse(request) as ServerResponse
 
 /** Proxies such as nginx would keep events back otherwise. */
 const streamOptions = {

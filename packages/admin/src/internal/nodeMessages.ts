@@ -24,7 +24,7 @@ export const respond = (handler: Handler, request: NodeRequest, response: Server
     const { remoteAddress } = request.socket
     const answer = await handler(requestOf(request, aborted.signal), { remoteAddress })
     response.writeHead(answer.status, Object.fromEntries(answer.headers))
-    if (answer.headers.get("content-type") === "text/event-stream") StuckCallers.end(request.socket)
+    if (answer.headers.get("content-type") === "text/event-stream") StuckCallers.end(response)
     if (answer.body === null) response.end()
     else await pipeline(Readable.fromWeb(answer.body as ReadableStream), response)
   }

@@ -29,7 +29,8 @@ const bounded = (): TransformStream<Uint8Array, Uint8Array> => {
 }
 
 /** Codes of Node.js for a certificate that nobody known has signed. */
-const untrusted = /^(?:UNABLE_TO_(?:GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT)/
+const untrusted =
+  /^(?:UNABLE_TO_(?:GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT)/
 
 const longestReason = 300
 
