@@ -20,6 +20,11 @@ const screens = [
   ["360-dark", "dark", { width: 360, height: 740 }]
 ] as const
 
+/** Names the page and its tables where they are wider than the room that they have. */
+const cutOff = `[document.documentElement, ...document.querySelectorAll("table")]
+  .filter((each) => (each.parentElement ?? each).scrollWidth > (each.parentElement ?? each).clientWidth)
+  .map((each) => each.textContent.slice(0, 80))`
+
 /** On every screen the page breaks no rule and is not wider than the screen. Its picture is for people. */
 const looksRight = (page: Page) => async (station: string) => {
   for (const [screen, colorScheme, size] of screens) {
@@ -28,8 +33,7 @@ const looksRight = (page: Page) => async (station: string) => {
     // Colors change over a moment.
     await page.waitForTimeout(200)
     assert.deepStrictEqual(await violations(page), [], `${station}, ${screen}`)
-    const wide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")
-    assert.isAtMost(wide, 0, `${station}, ${screen}`)
+    assert.deepStrictEqual(await page.evaluate<ReadonlyArray<string>>(cutOff), [], `${station}, ${screen}`)
     await shoot(page, `walk/${station}-${screen}`, true)
   }
   await page.emulateMedia({ colorScheme: "light" })

@@ -133,7 +133,7 @@ const Detail = (props: Props) => {
             ["Reason", run.reason],
             ["By", run.by],
             ["Began", <Since key="started" at={run.started} />],
-            ["Heard of", <Since key="updated" at={run.updated} />],
+            ["Last heard of", <Since key="updated" at={run.updated} />],
             ["Worked on by", `${run.host}, process ${run.pid}`],
             ["Transform", run.transform],
             ["Stayed because", refusals.map(({ name, count: letters }) => `${name} (${number(letters)})`).join("; ")],
