@@ -47,6 +47,7 @@ const assertNo = ({ code, out, err }: Ended, expected: number, message: RegExp):
   assert.match(err, message)
   assert.isBelow(err.length, 700)
   assert.notInclude(err, token)
+  assert.notInclude(err, "secret")
 }
 
 describe("OPS-22 --url and a server that is no admin API", () => {
@@ -125,6 +126,17 @@ describe("OPS-22 --url and a server that is no admin API", () => {
         setTimeout(() => response.destroy(), 20)
       })
       assertNo(yield* status(cut.url), 3, /127\.0\.0\.1/)
+    })
+  )
+
+  it.live("a credential that no request can carry is refused, and not shown", () =>
+    Effect.gen(function* () {
+      const { url, asked } = yield* foreign(json(200, []))
+      for (const bad of ["two\nlines-of-a-secret", "käse-as-a-secret", "a-secret\u0000"])
+        assertNo(yield* withToken(bad, "status", "--url", url), 2, /^EVENTBUS_TOKEN has a character/)
+      assert.strictEqual(asked.length, 0)
+      yield* withToken("a-secret-from-a-file\n", "status", "--url", url)
+      assert.strictEqual(asked[0]!.headers.authorization, "Bearer a-secret-from-a-file")
     })
   )
 

@@ -16,12 +16,20 @@ class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string }
 
 const token = Config.option(Config.Redacted("EVENTBUS_TOKEN"))
 
+/** The credential without the line break of a file. `fetch` would refuse other such characters with an error that shows the credential. */
+const credentialOf = Effect.gen(function* () {
+  const given = Option.map(yield* Effect.orDie(token), (secret) => Redacted.value(secret).trim())
+  if (Option.exists(given, (text) => !/^[\x20-\x7e]*$/.test(text)))
+    return yield* refuseUsage("EVENTBUS_TOKEN has a character that no credential has, such as a line break")
+  return Option.map(given, (text) => Redacted.make(text))
+})
+
 /** The client, and how its answers are asked for: a failure of the way there names the address. */
 export const apiOf = Effect.fnUntraced(function* (address: string) {
   const url = yield* read(address)
   const path = url.pathname.replace(/\/+$/, "")
   const prefix = path === "" ? "/eventbus" : (path as `/${string}`)
-  const credential = yield* Effect.orDie(token)
+  const credential = yield* credentialOf
   const client: Client = yield* HttpApiClient.make(AdminApi.make(prefix), {
     baseUrl: url.origin,
     transformClient: HttpClient.mapRequest((request) =>
@@ -60,7 +68,9 @@ const whenSilent = (health: string): Effect.Effect<never, Error> => {
 
 const read = (address: string) => {
   const url = URL.canParse(address) ? new URL(address) : undefined
-  return url !== undefined && (url.protocol === "http:" || url.protocol === "https:") && url.username === ""
+  return url !== undefined &&
+    (url.protocol === "http:" || url.protocol === "https:") &&
+    url.username + url.password === ""
     ? Effect.succeed(url)
     : refuseUsage(
         `--url is "${url === undefined ? address : url.origin}"; allowed is http://host:port, and the path of the API where that is not /eventbus`
