@@ -20,9 +20,9 @@ const screens = [
   ["360-dark", "dark", { width: 360, height: 740 }]
 ] as const
 
-/** Names the page and its tables where they are wider than the room that they have. */
+/** Names the page and its tables where they are wider than the room that they have, but for the rounding of borders. */
 const cutOff = `[document.documentElement, ...document.querySelectorAll("table")]
-  .filter((each) => (each.parentElement ?? each).scrollWidth > (each.parentElement ?? each).clientWidth)
+  .filter((each) => (each.parentElement ?? each).scrollWidth > (each.parentElement ?? each).clientWidth + 2)
   .map((each) => each.textContent.slice(0, 80))`
 
 /** On every screen the page breaks no rule and is not wider than the screen. Its picture is for people. */

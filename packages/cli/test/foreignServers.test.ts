@@ -50,6 +50,8 @@ const assertNo = ({ code, out, err }: Ended, expected: number, message: RegExp):
   assert.notInclude(err, "secret")
 }
 
+const otherAnswer = /^http:\/\/127\.0\.0\.1:\d+ answers something else than this version of the command knows: /
+
 describe("OPS-22 --url and a server that is no admin API", () => {
   it.live("a redirect is followed nowhere: neither the credential nor a body comes to another host", () =>
     Effect.gen(function* () {
@@ -96,20 +98,20 @@ describe("OPS-22 --url and a server that is no admin API", () => {
         []
       )
       json(404, { _tag: "BindingNotFound", message: "none", binding: "orders" })(asked[0]!, held!)
-      assertNo(yield* Fiber.join(asking), 1, /orders/)
+      assertNo(yield* Fiber.join(asking), 1, /^none\n$/)
     })
   )
 
   it.live("no JSON, JSON of something else, 10 MB of it, and an answer without end are named in one line", () =>
     Effect.gen(function* () {
       const html = yield* foreign((_, response) => void response.end(`<html>${"<p>Sign in</p>".repeat(10_000)}`))
-      assertNo(yield* status(html.url), 3, /^http:\/\/127\.0\.0\.1:\d+ answers with status 200 and something else/)
+      assertNo(yield* status(html.url), 3, otherAnswer)
       const broken = yield* foreign(
         (_, response) => void response.writeHead(200, { "content-type": "application/json" }).end('{"status": "U')
       )
-      assertNo(yield* status(broken.url), 3, /answers with status 200 and something else/)
+      assertNo(yield* status(broken.url), 3, otherAnswer)
       const large = yield* foreign(json(200, { status: "x".repeat(10_000_000) }))
-      assertNo(yield* status(large.url), 3, /answers with status 200 and something else/)
+      assertNo(yield* status(large.url), 3, otherAnswer)
       const chunk = Buffer.alloc(1_024 * 1_024, " ")
       const endless = yield* foreign((_, response) => {
         response.writeHead(200, { "content-type": "application/json" })
@@ -145,7 +147,7 @@ describe("OPS-22 --url and a server that is no admin API", () => {
       const { cert, key } = ClientCertificate.make("localhost")
       const server = createTlsServer({ cert, key }, json(200, []))
       const url = yield* listening(server, "https")
-      assertNo(yield* status(url), 3, /self-signed certificate; NODE_EXTRA_CA_CERTS=/)
+      assertNo(yield* status(url), 3, /self-signed certificate.*; NODE_EXTRA_CA_CERTS=/)
     })
   )
 })
@@ -177,11 +179,7 @@ describe("OPS-22 --url and a process of another version", () => {
   it.live("an answer that this version does not know is named, and an error is shown in the words of the process", () =>
     Effect.gen(function* () {
       const later = yield* process(json(200, [{ ...binding, state: "HIBERNATING" }]))
-      assertNo(
-        yield* status(later.url),
-        3,
-        /answers with status 200 and something else than this version of the command/
-      )
+      assertNo(yield* status(later.url), 3, otherAnswer)
       for (const [code, exit] of [
         [409, 1],
         [429, 1],
@@ -193,7 +191,11 @@ describe("OPS-22 --url and a process of another version", () => {
         assertNo(yield* status(url), exit, /^The moon is full\.\n$/)
       }
       const proxy = yield* foreign((_, response) => void response.writeHead(502).end("<h1>Bad Gateway</h1>"))
-      assertNo(yield* status(proxy.url), 3, /answers with status 502 and something else/)
+      assertNo(
+        yield* status(proxy.url),
+        3,
+        / answers, with status 502, something else than this version of the command knows: /
+      )
     })
   )
 

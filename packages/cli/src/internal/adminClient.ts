@@ -86,14 +86,16 @@ const isFailed = (error: unknown): error is Failed =>
 
 /** What the process itself says, where its error is one of a later version; else that this is no answer, and why. */
 const failedOf = Effect.fnUntraced(function* (address: string, error: unknown): Effect.fn.Return<Failed> {
-  const noAnswer = new NoAnswer({ message: `${address} gives no answer of the admin API: ${reasonOf(error)}` })
-  if (!HttpClientError.isHttpClientError(error) || error.response === undefined) return noAnswer
-  const { status } = error.response
-  const said = yield* Effect.orElseSucceed(error.response.json, () => undefined)
-  if (status >= 400 && isFailed(said)) {
-    const code = status < 500 ? exitCodes.refused : exitCodes.unavailable
+  const response = HttpClientError.isHttpClientError(error) ? error.response : undefined
+  const said = response === undefined ? undefined : yield* Effect.orElseSucceed(response.json, () => undefined)
+  if (response !== undefined && response.status >= 400 && isFailed(said)) {
+    const code = response.status < 500 ? exitCodes.refused : exitCodes.unavailable
     return new CommandFailed({ message: said.message, code })
   }
-  const message = `${address} answers with status ${status} and something else than this version of the command knows: ${reasonOf(error)}`
-  return new NoAnswer({ message })
+  const isOther = response !== undefined || (Predicate.hasProperty(error, "_tag") && error._tag === "SchemaError")
+  const status = response === undefined ? "" : `, with status ${response.status},`
+  const what = isOther
+    ? `answers${status} something else than this version of the command knows`
+    : "gives no answer of the admin API"
+  return new NoAnswer({ message: `${address} ${what}: ${reasonOf(error)}` })
 })
