@@ -57,7 +57,7 @@ export const make = (admin: Pick<EventBusAdmin["Service"], "list" | "health">): 
   return (lastId) =>
     Stream.unwrap(
       Effect.gen(function* () {
-        // What a caller has just changed is in its first event.
+        // The first event has to show a change that the caller has just made.
         const look = yield* current
         const atMillis = yield* Clock.currentTimeMillis
         return Stream.concat(

@@ -51,7 +51,7 @@ export const apiOf = Effect.fnUntraced(function* (address: string) {
 })
 
 /** How long a process may be silent, twice. */
-const patience = "10 seconds"
+const silenceTimeout = "10 seconds"
 
 /** Fails once a process says nothing at all. A command on many dead letters may take minutes: while it does, the process answers this simple question, if only that it needs a credential. */
 const whenSilent = (health: string): Effect.Effect<never, Error> => {
@@ -60,10 +60,10 @@ const whenSilent = (health: string): Effect.Effect<never, Error> => {
     catch: (cause) => new Error("no answer", { cause })
   })
   const orSilent = Effect.timeoutOrElse(question, {
-    duration: patience,
+    duration: silenceTimeout,
     orElse: () => Effect.fail(new Error("it is silent for 20 seconds"))
   })
-  return Effect.forever(Effect.andThen(Effect.sleep(patience), orSilent))
+  return Effect.forever(Effect.andThen(Effect.sleep(silenceTimeout), orSilent))
 }
 
 const read = (address: string) => {
@@ -84,7 +84,7 @@ const isAnswer = (error: unknown): error is Failed =>
 const isFailed = (error: unknown): error is Failed =>
   Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message") && typeof error.message === "string"
 
-/** What the process itself says, where its error is one of a later version; else that this is no answer, and why. */
+/** The message of the process, where its error is one of a later version; else that this is no answer, and why. */
 const failedOf = Effect.fnUntraced(function* (address: string, error: unknown): Effect.fn.Return<Failed> {
   const response = HttpClientError.isHttpClientError(error) ? error.response : undefined
   const said = response === undefined ? undefined : yield* Effect.orElseSucceed(response.json, () => undefined)
