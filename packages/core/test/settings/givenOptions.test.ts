@@ -121,7 +121,7 @@ const readableOnce = (options: object): object => {
     Object.fromEntries(
       Object.entries(options).map(([name, value]) => [
         name,
-        { enumerable: true, get: () => (seen.has(name) ? fail() : (seen.add(name), value as unknown)) }
+        { enumerable: true, get: (): unknown => (seen.size < seen.add(name).size ? value : fail()) }
       ])
     )
   )
