@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
-import { Binding, RetryPolicy, Route } from "@eventbus/core"
-import { MemoryBroker } from "@eventbus/testkit"
+import { Binding, BrokerError, RetryPolicy, Route } from "@eventbus/core"
+import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
 import { type App, advance, append, bytes, orders, scenario, settle, start, until, valuesOf } from "../bus.ts"
 
@@ -116,6 +116,34 @@ describe("a stop between a failure and the copy that it leads to", () => {
 
 describe("a stop while the broker refuses the copy of a record that others are behind", () => {
   scenario(
+    "REB-06 ruling 83 a stop during an attempt: the waits grow anew, and the copy is published within the drain",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        yield* memory.createTopic("orders")
+        yield* memory.createTopic("orders.DLT")
+        const app = yield* start(
+          Binding.make("orders", {
+            ...orders,
+            shutdownTimeout: "8 seconds",
+            retry: RetryPolicy.none,
+            onError: { Down: Route.retry },
+            handler: () => Effect.fail(new Down())
+          })
+        )
+        yield* append("orders", 0, ["a"])
+        // The eighth attempt is on its way from 19.7 s to 20.7 s. The wait behind it would be 10 seconds.
+        for (let step = 0; step < 202; step++) yield* advance("100 millis")
+        yield* Effect.forkChild(app.connector.stop("orders"))
+        for (let step = 0; step < 80; step++) yield* advance("100 millis")
+        assert.strictEqual(yield* app.connector.getState("orders"), "STOPPED")
+        assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["a"])
+        assert.strictEqual(yield* memory.committed("billing", "orders", 0), 1n)
+      }),
+    { latency: { produce: "1 second" }, faults: FaultPlan.make(refusals(8)) }
+  )
+
+  scenario(
     "ruling 6 OFF-11 key: no record starts for a prefix that cannot be completed: the next owner handles them all",
     () =>
       Effect.gen(function* () {
@@ -160,6 +188,16 @@ describe("a stop while the broker refuses the copy of a record that others are b
       })
   )
 })
+
+/** The first produce requests are refused. */
+const refusals = (count: number) =>
+  Array.from({ length: count }, (_, index) =>
+    FaultPlan.nth(
+      index + 1,
+      { operation: "produce" },
+      { _tag: "Refuse", error: new BrokerError.RecordRejected({ topic: "orders.DLT", detail: "not now" }) }
+    )
+  )
 
 const deleteTopic = (topic: string) =>
   Effect.flatMap(MemoryBroker.MemoryBroker, ({ broker }) =>

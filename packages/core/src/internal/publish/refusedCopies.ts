@@ -41,6 +41,7 @@ export const make = (
     Effect.gen(function* () {
       const { partition, topic } = copy
       let nextWait = yield* Schedule.toStep(waits)
+      let isDraining = false
       let sent = copy
       let tooLarge = 0
       let error = first
@@ -55,13 +56,12 @@ export const make = (
           refusals = { topic, error, sinceMillis }
           copy.onRefused(error, attempt)
           if (error._tag === "RecordTooLarge") sent = smaller(copy, ++tooLarge)
+          // A drain is short: the waits grow anew, also when it began while an attempt was on its way.
+          if (partition.stopping && !isDraining) nextWait = yield* Schedule.toStep(waits)
+          isDraining = partition.stopping
           const [, wait] = yield* Effect.orDie(nextWait(clock.currentTimeMillisUnsafe(), undefined))
-          if (partition.stopping) yield* partition.whileCopiesGoOn(Effect.sleep(wait))
-          else {
-            yield* partition.until(Effect.sleep(wait))
-            // A drain is short: it begins with an attempt, and the waits grow anew.
-            if (partition.stopping) nextWait = yield* Schedule.toStep(waits)
-          }
+          // The beginning of a drain ends the wait, so that the drain begins with an attempt.
+          yield* isDraining ? partition.whileCopiesGoOn(Effect.sleep(wait)) : partition.until(Effect.sleep(wait))
           if (!(yield* StillOwned.confirmed(partition))) return false
         }
         const result = yield* Effect.result(send(yield* address.recordOf(sent)))
