@@ -1,76 +1,120 @@
 /**
  * The history of single dead letters, as the journal of replays tells it: which runs have copied them, and who gave them up or brought them back.
+ *
+ * A journal tells of every letter that was ever dealt with, and a page shows few: the first reading notes where the letters are mentioned, and what is about the letters of the
+ * page is read once more.
  */
+import { Effect, Stream } from "effect"
+import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { LetterEvent } from "../../DeadLetterList.ts"
 import type { Position } from "../../DeadLetterSelection.ts"
 import type * as CopyOwner from "../record/copyOwner.ts"
 import * as Audits from "../replay/replayAudits.ts"
+import type { TopicScan } from "../replay/topicScan.ts"
 import * as Positions from "../runs/positions.ts"
 import * as RunEntries from "../runs/runEntries.ts"
+import { JournalBlocks } from "./journalBlocks.ts"
 
 /** A dead letter, and when it was dead-lettered. */
 interface Dated extends Position {
   readonly deadLetteredMillis: number
 }
 
+/** What a plan says about its run. */
+type Why = Pick<RunEntries.PlanEntry, "by" | "reason">
+
+type Events = ReadonlyMap<string, Array<LetterEvent>>
+
 const decoder = new TextDecoder()
-const kept = /^(plan|batch|discarded|restored)\//
+const kept = /^(?:(plan|batch)\/|(?:discarded|restored)\/(\d{1,10})\/(\d{1,19})\/)/
 const letterOfCopy = /"letter":"(\d{1,10}@\d{1,19})"/g
 
-/** Collects the entries of the journal while somebody reads it, and decodes those that the letters of a page need. */
-export class LetterHistory {
-  readonly #runs: Array<ConsumerRecord> = []
-  readonly #audits: Array<ConsumerRecord> = []
+/** The letters that a record of the journal has copied, given up or brought back; undefined for one of another kind. */
+const lettersOf = ({ key, value, transactional }: ConsumerRecord): ReadonlyArray<string> | undefined => {
+  const [, kind, partition, offset] = kept.exec(key === null ? "" : decoder.decode(key)) ?? []
+  if (transactional === false) return undefined
+  if (partition !== undefined) return [`${partition}@${offset}`]
+  if (kind !== "batch") return undefined
+  return Array.from((value === null ? "" : decoder.decode(value)).matchAll(letterOfCopy), ([, letter]) => letter!)
+}
 
-  /** A record of the journal, in the order of its log. */
-  readonly add = (record: ConsumerRecord): void => {
-    const [, kind] = kept.exec(record.key === null ? "" : decoder.decode(record.key)) ?? []
-    if (kind === undefined || record.transactional === false) return
-    if (kind === "plan" || kind === "batch") this.#runs.push(record)
-    else this.#audits.push(record)
+const isPlan = ({ key }: ConsumerRecord): boolean => key !== null && decoder.decode(key).startsWith("plan/")
+
+export class LetterHistory {
+  readonly #groups: CopyOwner.Groups
+  readonly #blocks = new JournalBlocks()
+  /** By the id of the run. */
+  readonly #whys = new Map<string, Why>()
+
+  constructor(groups: CopyOwner.Groups) {
+    this.#groups = groups
   }
 
-  /** Each letter with its events, the oldest first. */
-  of<A extends Dated>(
-    groups: CopyOwner.Groups,
+  /** A record of the journal, in the order of its log. Keeps nothing of it but where it lies, and why a run was made. */
+  readonly add = (record: ConsumerRecord): void => {
+    const letters = lettersOf(record)
+    if (letters !== undefined) this.#blocks.add(record, Positions.read(letters))
+    else if (isPlan(record)) this.#addWhy(record)
+  }
+
+  #addWhy(record: ConsumerRecord): void {
+    for (const { id, plan } of this.#runsIn([record])) {
+      if (plan === undefined) continue
+      const { by, reason } = plan.entry
+      this.#whys.set(id, { by, reason })
+    }
+  }
+
+  #runsIn(records: ReadonlyArray<ConsumerRecord>): Iterable<RunEntries.Told> {
+    const all = new Map<string, RunEntries.Told>()
+    const { groupId, adopts } = this.#groups
+    for (const record of records) for (const group of [groupId, ...adopts]) RunEntries.apply(all, group, record)
+    return all.values()
+  }
+
+  /** Each letter with its events, the oldest first. `scan` reads the journal. */
+  readonly of = Effect.fnUntraced(function* <A extends Dated>(
+    this: LetterHistory,
+    scan: TopicScan,
     letters: ReadonlyArray<A>
-  ): ReadonlyArray<A & { readonly history: ReadonlyArray<LetterEvent> }> {
-    const events = new Map<string, Array<LetterEvent>>(letters.map((letter) => [Positions.textOf(letter), []]))
-    this.#addCopies(groups, events)
-    this.#addDecisions(groups, events)
+  ): Effect.fn.Return<ReadonlyArray<A & { readonly history: ReadonlyArray<LetterEvent> }>, BrokerError> {
+    const events: Events = new Map(letters.map((letter) => [Positions.textOf(letter), []]))
+    const records: Array<ConsumerRecord> = []
+    for (const range of this.#blocks.rangesOf(letters)) {
+      yield* Stream.runForEach(scan.read(range, "await"), (record) =>
+        Effect.sync(() => {
+          if (lettersOf(record)?.some((letter) => events.has(letter))) records.push(record)
+        })
+      )
+    }
+    this.#addCopies(records, events)
+    this.#addDecisions(records, events)
     return letters.map((letter) => {
       const found = events.get(Positions.textOf(letter)) ?? []
       // An older event is about a record of a topic that was deleted.
       const own = found.filter(({ atMillis }) => atMillis >= letter.deadLetteredMillis)
       return { ...letter, history: own.sort((one, other) => one.atMillis - other.atMillis) }
     })
-  }
+  })
 
-  #addCopies({ groupId, adopts }: CopyOwner.Groups, events: ReadonlyMap<string, Array<LetterEvent>>): void {
-    const all = new Map<string, RunEntries.Told>()
-    for (const record of this.#runs) {
-      const text = record.value === null ? "" : decoder.decode(record.value)
-      const isNeeded =
-        !text.includes('"copies"') || Array.from(text.matchAll(letterOfCopy)).some(([, at]) => events.has(at!))
-      if (isNeeded) for (const group of [groupId, ...adopts]) RunEntries.apply(all, group, record)
-    }
-    for (const { id: runId, plan, batches } of all.values())
+  #addCopies(records: ReadonlyArray<ConsumerRecord>, events: Events): void {
+    for (const { id: runId, batches } of this.#runsIn(records))
       for (const { entry, millis: atMillis } of batches.values())
         for (const { letter, copy } of entry.copies) {
-          const { by, reason } = plan?.entry ?? {}
+          const { by, reason } = this.#whys.get(runId) ?? {}
           events.get(letter)?.push({ action: "replayed", atMillis, runId, by, reason, copy: Positions.readCopy(copy) })
         }
   }
 
-  #addDecisions(groups: CopyOwner.Groups, events: ReadonlyMap<string, Array<LetterEvent>>): void {
+  #addDecisions(records: ReadonlyArray<ConsumerRecord>, events: Events): void {
     const at = ({ partition, offset }: { readonly partition: number; readonly offset: string }) =>
       events.get(`${partition}@${offset}`)
-    for (const given of Audits.discardedIn(this.#audits, groups)) {
+    for (const given of Audits.discardedIn(records, this.#groups)) {
       const { discardedAt, runId, by, reason } = given
       at(given)?.push({ action: "discarded", atMillis: discardedAt, runId, by, reason, copy: undefined })
     }
-    for (const given of Audits.restoredIn(this.#audits, groups)) {
+    for (const given of Audits.restoredIn(records, this.#groups)) {
       const { discardedAt, discardedBy, discardedBecause, discardedRunId, restoredAt, runId, by, reason } = given
       at(given)?.push(
         {

@@ -33,7 +33,7 @@ export const page = Effect.fnUntraced(function* (
   const budget: Budget = { records: mostRecords, bytes: mostBytes }
   return yield* Effect.scoped(
     Effect.gen(function* () {
-      const history = new LetterHistory()
+      const history = new LetterHistory(target)
       const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin, history.add)
       const firstBlock = Math.ceil((limit * 1.25) / Math.max(1, partitions.length)) + 4
       const tails = partitions.map((progress) => {
@@ -58,7 +58,7 @@ export const page = Effect.fnUntraced(function* (
       }
       const shownFrom = tails.map((tail) => tail.shownFrom)
       return {
-        letters: history.of(target, letters),
+        letters: yield* history.of(scan, letters),
         next: newestOf(tails) === undefined ? undefined : PageCursor.write(shownFrom)
       }
     })

@@ -32,7 +32,7 @@ export const letter = Effect.fnUntraced(function* (
   const position = yield* Arguments.position("letter", "position", asked)
   return yield* Effect.scoped(
     Effect.gen(function* () {
-      const history = new LetterHistory()
+      const history = new LetterHistory(target)
       const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin, history.add)
       const found = partitions.find(({ partition }) => partition === position.partition)
       const { partition, offset } = position
@@ -48,7 +48,7 @@ export const letter = Effect.fnUntraced(function* (
       const record = records[0]!
       yield* prepare(serdes, record)
       const stated = read(target, found, record)
-      const [told] = history.of(target, [{ partition, offset, deadLetteredMillis: stated.letter.dltTimestamp }])
+      const [told] = yield* history.of(scan, [{ partition, offset, deadLetteredMillis: stated.letter.dltTimestamp }])
       return {
         ...stated,
         history: told!.history,
