@@ -29,11 +29,15 @@ export const run = (file: string, task: Task): Effect.Effect<Program, never, Sco
 export const pathOf = (file: string): string => fileURLToPath(new URL(`programs/${file}`, import.meta.url))
 
 /** Starts a program that reads its instructions from the variable TASK. Closing the Scope kills the process if it still runs. */
-export const launch = (path: string, task: string): Effect.Effect<Program, never, Scope.Scope> =>
+export const launch = (
+  path: string,
+  task: string,
+  nodeOptions: ReadonlyArray<string> = []
+): Effect.Effect<Program, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() =>
-        spawn(process.execPath, ["--no-warnings", path], {
+        spawn(process.execPath, ["--no-warnings", ...nodeOptions, path], {
           env: { ...process.env, TASK: task },
           stdio: ["ignore", "pipe", "pipe"]
         })

@@ -1,0 +1,127 @@
+/**
+ * How long an operator waits for groups, pages and a rehearsal of many dead letters, in a process with little memory, on a Kafka whose groups wait for their first members as long
+ * as Kafka's default says.
+ *
+ * `LETTERS` sets how many there are: 2000 by default, whose times nobody judges. When it is set, the figures are printed and held to their bounds.
+ */
+import { loadavg } from "node:os"
+import { assert } from "@effect/vitest"
+import { Binding, Serde } from "@eventbus/core"
+import { RealKafka } from "@eventbus/kafka-runner"
+import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
+import { Effect } from "effect"
+import * as Bus from "./bus.ts"
+import * as Program from "./program.ts"
+
+const letters = Number(process.env["LETTERS"] ?? 2_000)
+const isMeasured = process.env["LETTERS"] !== undefined
+const partitions = 5
+const groups = 40
+const perBatch = 1_000
+
+/** With 2 KiB of headers, as a failed handler leaves them. */
+const letterOf = (topic: string, index: number) => ({
+  ...{ topic: `${topic}.DLT`, partition: index % partitions },
+  ...{ key: Bus.bytes(`order-${index}`), value: Bus.bytes(`{"order":${index}}`) },
+  headers: Object.entries({
+    "x-eventbus-original-topic": topic,
+    "x-eventbus-original-partition": String(index % partitions),
+    "x-eventbus-original-offset": String(index),
+    "x-eventbus-original-timestamp": "5",
+    "x-eventbus-dlt-reason": "RETRIES_EXHAUSTED",
+    "x-eventbus-dlt-timestamp": String(1_000 + index),
+    "x-eventbus-last-exception-class": `Down${index % groups}`,
+    "x-eventbus-last-exception-message": `order ${index} cannot be charged`,
+    "x-eventbus-last-exception-stacktrace": `Down\n    at charge (/app/src/charge${index % groups}.js:1:1)\n${"    at run (/app/node_modules/x/y.js:1:1)\n".repeat(40)}`,
+    "x-eventbus-replay-count": "0",
+    "x-eventbus-copy-owner": `${topic}.DLT/${topic}`
+  }).map(([key, value]) => ({ key, value: Bus.bytes(value) }))
+})
+
+interface Told {
+  readonly groups: number
+  readonly counted: number
+  readonly shown: number
+  readonly replayed: number
+  readonly selected: number
+  readonly passes: number
+  readonly groupsMillis: number
+  readonly pageMillis: ReadonlyArray<number>
+  readonly readMillis: number
+  readonly rehearsalMillis: number
+  readonly megabytes: number
+}
+
+const median = (values: ReadonlyArray<number>) => [...values].sort((one, other) => one - other)[values.length >> 1]!
+
+const figuresOf = ({ groupsMillis, pageMillis, readMillis, rehearsalMillis, megabytes }: Told) => ({
+  groupsCold: groupsMillis,
+  ...{ firstPage: pageMillis[0]!, page: median(pageMillis), slowestPage: Math.max(...pageMillis) },
+  ...{ read: readMillis, rehearsalAfterReading: rehearsalMillis - readMillis, megabytes }
+})
+
+const judge = (when: string, told: Told) => {
+  if (!isMeasured) return
+  const figures = figuresOf(told)
+  console.log({ letters, when, ...figures, load: loadavg() })
+  assert.isBelow(figures.groupsCold, 2_000)
+  assert.isBelow(figures.page, 100)
+  assert.isBelow(figures.rehearsalAfterReading, 1_000)
+}
+
+const publish = Effect.fnUntraced(function* (topic: string) {
+  for (let from = 0; from < letters; from += perBatch) {
+    const count = Math.min(perBatch, letters - from)
+    yield* Bus.publish(Array.from({ length: count }, (_, index) => letterOf(topic, from + index)))
+  }
+})
+
+/** A new process with a heap of 96 MB. */
+const read = Effect.fnUntraced(function* (bootstrap: ReadonlyArray<string>, topic: string) {
+  const task = JSON.stringify({ brokers: bootstrap, topic })
+  const program = yield* Program.launch(Program.pathOf("letterReader.ts"), task, ["--max-old-space-size=96"])
+  assert.deepStrictEqual(yield* program.exit, { code: 0, signal: null }, program.output())
+  return JSON.parse(program.output().trim()) as Told
+})
+
+/** Publishes all letters again, so that the journal tells of each. */
+const replayAll = Effect.fnUntraced(function* (topic: string) {
+  const binding = Binding.make("letters", {
+    ...{ topic, groupId: topic, value: Serde.string, autoStartup: false },
+    handler: () => Effect.void
+  })
+  const runs = yield* Binding.runs(binding)
+  const plan = yield* runs.plan({
+    ...{ action: "replay", select: { all: true }, reason: "figures", rate: 100_000, canary: 0, stopAbove: 100 }
+  })
+  yield* runs.apply(plan.id)
+})
+
+KafkaSuite.own(
+  "many dead letters, on a Kafka with its default rebalance delay",
+  { config: { "group.initial.rebalance.delay.ms": "3000" } },
+  (it) => {
+    it.effect(
+      `OPS-01 OPS-03 OPS-05 ${letters} are grouped, listed and rehearsed in a heap of 96 MB, before and after all were published again`,
+      () =>
+        Effect.gen(function* () {
+          const { bootstrap } = yield* RealKafka.RealKafka
+          const story = Effect.gen(function* () {
+            const topic = Bus.fresh("letters")
+            for (const name of [topic, `${topic}.DLT`]) yield* Bus.createTopic(name, partitions)
+            yield* publish(topic)
+            const counts = { groups, counted: letters, shown: Math.min(1_000, letters) }
+            const first = yield* read(bootstrap, topic)
+            assert.deepInclude(first, { ...counts, replayed: 0, selected: letters, passes: letters })
+            judge("at first", first)
+            yield* replayAll(topic)
+            const then = yield* read(bootstrap, topic)
+            assert.deepInclude(then, { ...counts, replayed: counts.shown, passes: 0 })
+            judge("after a run over all", then)
+          })
+          yield* Bus.on({ brokers: bootstrap }, story)
+        }),
+      600_000
+    )
+  }
+)
