@@ -106,7 +106,7 @@ KafkaSuite.shared("the figures of a fleet", (bootstrap) => {
           published += 20
           // Some die while they start, others when they have joined the group and have partitions.
           yield* Effect.sleep(yield* Random.nextIntBetween(100, 4_000))
-          const [victim] = programs.splice(yield* Random.nextIntBetween(0, programs.length), 1)
+          const [victim] = programs.splice(yield* Random.nextIntBetween(0, programs.length - 1), 1)
           yield* victim!.end("SIGKILL")
           killed++
           programs.push(yield* launch)

@@ -1,17 +1,19 @@
 /**
- * Processes that work on the run of a plan are killed (kill -9) at random points, and others resume it. A reader of committed records sees each copy once, and the receipt says
- * what lies in the logs.
+ * Processes that work on the run of a plan (an applier, a console) are killed (kill -9) at random points, and others resume it; the broker is killed and started again while they
+ * work. A reader of committed records sees each copy once, and the receipt says what lies in the logs.
  *
- * `RUN_KILLS` and `RUN_LETTERS` set how many kills there are, of a run of how many letters: 3 of 600 by default, since each waits for a lease to end.
+ * `RUN_KILLS` and `RUN_LETTERS` set how many kills there are, of a run of how many letters: 4 of 600 by default, since whoever takes over waits for a lease to end.
  */
 import { assert } from "@effect/vitest"
 import { Binding, type ConsumerRecord, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Data, Effect, Random } from "effect"
 import * as Bus from "./bus.ts"
-import * as Program from "./program.ts"
+import type * as Program from "./program.ts"
+import { startApplier, startConsole, type Verb, type Worker } from "./runWorkers.ts"
 
-const kills = Number(process.env["RUN_KILLS"] ?? 3)
+const kills = Number(process.env["RUN_KILLS"] ?? 4)
 const letters = Number(process.env["RUN_LETTERS"] ?? 600)
 const partitions = 2
 /** A process that takes over waits for the lease of a killed one (15 seconds), and for its open transaction. */
@@ -35,8 +37,8 @@ const setUp = Effect.fnUntraced(function* (bootstrap: ReadonlyArray<string>) {
     })
   )
   const runs = yield* Effect.orDie(connector.runs("runner"))
-  const start = (id: string, verb: "apply" | "resume") =>
-    Program.launch(Program.pathOf("runner.ts"), JSON.stringify({ brokers: bootstrap, topic, id, verb }))
+  const start = (id: string, verb: Verb) =>
+    Effect.map(startApplier(bootstrap, topic, id, verb), ({ program }) => program)
   const ends = Effect.map(Bus.logEnds(topic), (found) => [...found.values()].reduce((sum, end) => sum + Number(end), 0))
   return { topic, runs, start, ends }
 })
@@ -56,63 +58,90 @@ const marked = (records: ReadonlyArray<ConsumerRecord.ConsumerRecord>, id: strin
 
 const distinct = (texts: ReadonlyArray<string>) => new Set(texts).size
 
-KafkaSuite.shared("runs whose processes are killed with -9", (bootstrap) => {
-  Bus.story(
-    bootstrap,
+type SetUp = Effect.Success<ReturnType<typeof setUp>>
+
+/** Kills whoever works on the run, and the broker while they do, until there were so many kills or the run is over. Answers the kills of each kind. */
+const killAll = Effect.fnUntraced(function* (cluster: RealKafka.Cluster, { runs, topic, ends }: SetUp, id: string) {
+  const killed = { applier: 0, console: 0, broker: 0 }
+  const count = () => killed.applier + killed.console + killed.broker
+  const goesOn = (worker: Worker, from: number) =>
+    Bus.until(
+      "the run goes on",
+      Effect.map(ends, (now) => now > from || worker.hasSpoken()),
+      { within: "90 seconds", otherwise: worker.program.output }
+    ).pipe(Effect.andThen(Effect.flatMap(Random.nextIntBetween(0, 1_500), Effect.sleep)))
+  const summary = Effect.map(runs.list, (all) => all.find((run) => run.id === id))
+  for (let life = 0; count() < kills; life++) {
+    const found = yield* summary
+    if (found?.state === "done") break
+    const before = yield* ends
+    const start = life % 2 === 0 ? startApplier : startConsole
+    const worker = yield* start(cluster.bootstrap, topic, id, found === undefined ? "apply" : "resume")
+    // Some die at any point of their beginning, and most while they publish.
+    if ((yield* Random.nextIntBetween(0, 4)) === 0) yield* Effect.sleep(yield* Random.nextIntBetween(100, 3_000))
+    else {
+      yield* goesOn(worker, before)
+      yield* cluster.kill(1)
+      killed.broker++
+      yield* cluster.restart(1)
+      yield* goesOn(worker, yield* ends)
+    }
+    const { signal } = yield* worker.program.end("SIGKILL")
+    if (signal === "SIGKILL") killed[worker.kind]++
+  }
+  return { ...killed, all: count(), state: (yield* summary)?.state }
+})
+
+/** The receipt, after the logs were found to have each copy once. */
+const checked = Effect.fnUntraced(function* ({ runs, topic }: SetUp, id: string) {
+  yield* Bus.lagIsZero(topic, topic, "90 seconds")
+  const copies = marked(yield* Bus.readAll(topic), id)
+  assert.strictEqual(copies.length, letters)
+  assert.strictEqual(distinct(copies.map(({ letter }) => letter)), letters)
+  assert.strictEqual(distinct(copies.map(({ value }) => value)), letters)
+  const back = marked(yield* Bus.readAll(`${topic}.DLT`), id)
+  const cameBack = distinct(back.map(({ letter }) => letter))
+  assert.strictEqual(cameBack, copies.filter(({ value }) => failsAgain(value)).length)
+  const receipt = yield* runs.receipt(id)
+  assert.deepInclude(receipt, {
+    ...{ state: "done", dealtWith: copies.length, refused: 0, cameBack, passed: copies.length - cameBack },
+    ...{ waiting: 0, elsewhere: 0, closed: true }
+  })
+  assert.deepStrictEqual({ ...(yield* runs.receipt(id)) }, { ...receipt })
+})
+
+KafkaSuite.own("runs whose processes and whose broker are killed with -9", {}, (it) => {
+  it.effect(
     `OPS-08 OPS-09 ${kills} kills of a run of ${letters} letters: each copy is there once, and the receipt is what the logs say`,
     () =>
       Effect.gen(function* () {
-        const { topic, runs, start, ends } = yield* setUp(bootstrap)
-        // A batch of 25 letters a second leaves many points to be killed at.
-        const plan = yield* runs.plan({
-          ...{ action: "replay", select: { all: true }, reason: "kill test", rate: 25, canary: 10, stopAbove: 100 },
-          canaryWait: "2 seconds"
-        })
-        assert.strictEqual(plan.count, letters)
-        let killed = 0
-        while (killed < kills) {
-          const isMade = (yield* runs.list).some(({ id }) => id === plan.id)
-          const before = yield* ends
-          const program = yield* start(plan.id, isMade ? "resume" : "apply")
-          // Some die at any point of their beginning, and most while they publish.
-          if ((yield* Random.nextIntBetween(0, 4)) === 0) yield* Effect.sleep(yield* Random.nextIntBetween(100, 3_000))
-          else {
-            yield* Bus.until(
-              "the run goes on",
-              Effect.map(ends, (now) => now > before || program.output() !== ""),
-              { within: "90 seconds" }
-            )
-            yield* Effect.sleep(yield* Random.nextIntBetween(0, 1_500))
+        const cluster = yield* RealKafka.RealKafka
+        const story = Effect.gen(function* () {
+          const given = yield* setUp(cluster.bootstrap)
+          const { runs, start } = given
+          // A batch of 20 letters a second leaves many points to be killed at.
+          const plan = yield* runs.plan({
+            ...{ action: "replay", select: { all: true }, reason: "kill test", rate: 20, canary: 10, stopAbove: 100 },
+            canaryWait: "2 seconds"
+          })
+          assert.strictEqual(plan.count, letters)
+          const killed = yield* killAll(cluster, given, plan.id)
+          if (process.env["RUN_KILLS"] !== undefined) console.log(killed)
+          if (killed.state !== "done") {
+            if (killed.state !== undefined) yield* runs.setRate(plan.id, 100_000)
+            const last = yield* start(plan.id, killed.state === undefined ? "apply" : "resume")
+            assert.deepInclude(yield* ended(last), { state: "done" })
           }
-          const { signal } = yield* program.end("SIGKILL")
-          if (signal !== "SIGKILL") break
-          killed++
-        }
-        const summary = (yield* runs.list).find(({ id }) => id === plan.id)
-        if (summary?.state !== "done") {
-          const last = yield* start(plan.id, summary === undefined ? "apply" : "resume")
-          assert.deepInclude(yield* ended(last), { state: "done" })
-        }
-        assert.isAtLeast(killed, Math.ceil(kills / 2), "the run was over too early")
-        yield* Bus.lagIsZero(topic, topic, "90 seconds")
-
-        const copies = marked(yield* Bus.readAll(topic), plan.id)
-        assert.strictEqual(copies.length, letters)
-        assert.strictEqual(distinct(copies.map(({ letter }) => letter)), letters)
-        assert.strictEqual(distinct(copies.map(({ value }) => value)), letters)
-        const back = marked(yield* Bus.readAll(`${topic}.DLT`), plan.id)
-        const cameBack = distinct(back.map(({ letter }) => letter))
-        assert.strictEqual(cameBack, copies.filter(({ value }) => failsAgain(value)).length)
-        const receipt = yield* runs.receipt(plan.id)
-        assert.deepInclude(receipt, {
-          ...{ state: "done", dealtWith: copies.length, refused: 0, cameBack, passed: copies.length - cameBack },
-          ...{ waiting: 0, elsewhere: 0, closed: true }
+          assert.isAtLeast(killed.all, Math.ceil(kills / 2), "the run was over too early")
+          yield* checked(given, plan.id)
         })
-        assert.deepStrictEqual({ ...(yield* runs.receipt(plan.id)) }, { ...receipt })
+        yield* Bus.on({ brokers: cluster.bootstrap }, story)
       }),
     timeoutMillis
   )
+})
 
+KafkaSuite.shared("a plan that two processes apply", (bootstrap) => {
   Bus.story(bootstrap, "OPS-08 two processes apply one plan at once: one does, the other says who did", () =>
     Effect.gen(function* () {
       const { topic, runs, start } = yield* setUp(bootstrap)

@@ -19,7 +19,11 @@ const binding = Binding.rehearsable(
 const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const from = performance.now()
-    return Effect.map(effect, (found) => [found, performance.now() - from] as const)
+    const before = process.cpuUsage()
+    return Effect.map(effect, (found) => {
+      const { user, system } = process.cpuUsage(before)
+      return [found, { millis: performance.now() - from, cpu: (user + system) / 1_000 }] as const
+    })
   })
 
 /** Reads all dead letters, and does nothing with them. */
@@ -41,14 +45,14 @@ const pages = 20
 
 const program = Effect.gen(function* () {
   const letters = yield* Binding.deadLetters(binding)
-  const [grouped, groupsMillis] = yield* timed(letters.groups())
-  const pageMillis: Array<number> = []
+  const [grouped, groups] = yield* timed(letters.groups())
+  const pageCosts: Array<{ readonly millis: number; readonly cpu: number }> = []
   const shown = new Set<string>()
   let replayed = 0
   let before: string | undefined
   for (let index = 0; index < pages; index++) {
-    const [page, millis] = yield* timed(letters.letters(before === undefined ? {} : { before }))
-    pageMillis.push(millis)
+    const [page, cost] = yield* timed(letters.letters(before === undefined ? {} : { before }))
+    pageCosts.push(cost)
     for (const { partition, offset, history } of page.letters) {
       shown.add(`${partition}@${offset}`)
       if (history.length > 0) replayed++
@@ -57,12 +61,12 @@ const program = Effect.gen(function* () {
     if (before === undefined) break
   }
   yield* readOnly
-  const [, readMillis] = yield* timed(readOnly)
-  const [report, rehearsalMillis] = yield* timed(letters.rehearse({ all: true }))
+  const [, read] = yield* timed(readOnly)
+  const [report, rehearsal] = yield* timed(letters.rehearse({ all: true }))
   const counted = grouped.groups.reduce((sum, { states }) => sum + states.waiting + states["dealt-with"], 0)
   const told = {
-    ...{ groups: grouped.groups.length, counted, shown: shown.size, replayed, selected: report.selected },
-    ...{ passes: report.passes, groupsMillis, pageMillis, readMillis, rehearsalMillis },
+    ...{ found: grouped.groups.length, counted, shown: shown.size, replayed, selected: report.selected },
+    ...{ passes: report.passes, groups, pages: pageCosts, read, rehearsal },
     megabytes: Math.round(process.resourceUsage().maxRSS / 1_000)
   }
   yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(told)}\n`))
