@@ -22,7 +22,11 @@ const isMeasured = process.env["FLEET_COMMANDS"] !== undefined
 const held = 4
 
 /** An operator, and what starts a process of the fleet with one binding. */
-const setUp = Effect.fnUntraced(function* (bootstrap: ReadonlyArray<string>, partitions: number) {
+const setUp = Effect.fnUntraced(function* (
+  bootstrap: ReadonlyArray<string>,
+  partitions: number,
+  settings: Journal.Task["settings"] = {}
+) {
   const name = Bus.fresh("fleet")
   const topics = { controlTopic: `${name}.control`, fleetTopic: `${name}.fleet` }
   const fleet = Context.get(yield* Layer.build(Fleet.layer(topics)), Fleet.Fleet)
@@ -33,7 +37,7 @@ const setUp = Effect.fnUntraced(function* (bootstrap: ReadonlyArray<string>, par
     brokers: bootstrap,
     journal: journal.path,
     ...{ name, topic: name, groupId: name, handlerMillis: 0, blockMillis: 0, fleet: topics },
-    settings: { sessionTimeout: 6_000, heartbeatInterval: 500 }
+    settings
   })
   /** The processes among these that the fleet sees, each with a binding in this state. */
   const seen = (programs: ReadonlyArray<Program.Program>, state: string) =>
@@ -94,7 +98,10 @@ KafkaSuite.shared("the figures of a fleet", (bootstrap) => {
     `OPS-13 nothing is handled under a hold of ${holdSeconds} seconds while processes are killed and started again`,
     () =>
       Effect.gen(function* () {
-        const { name, fleet, journal, launch, areSeen } = yield* setUp(bootstrap, held)
+        const { name, fleet, journal, launch, areSeen } = yield* setUp(bootstrap, held, {
+          sessionTimeout: 6_000,
+          heartbeatInterval: 500
+        })
         const target = { binding: name, groupId: name }
         yield* fleet.hold({ ...target, reason: "the bank is down" })
         const programs = yield* Effect.forEach(Array.from({ length: held }), () => launch)

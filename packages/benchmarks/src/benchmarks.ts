@@ -17,5 +17,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   outboxBloat: async () => (await import("./outboxBloat.ts")).outboxBloat,
   observed: async () => (await import("./observed.ts")).observed,
   connector: async () => (await import("./connector.ts")).connector,
-  idle: async () => (await import("./idle.ts")).idle
+  idle: async () => (await import("./idle.ts")).idle,
+  fleet: async () => (await import("./fleet.ts")).fleet
 }

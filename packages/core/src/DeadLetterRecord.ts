@@ -108,18 +108,7 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
     owner,
     record
   } satisfies Omit<DeadLetterRecord, "cause" | "fingerprint">
-  // Read when they are asked for: figures and replays come to every letter, and need neither.
-  let grouped: ReturnType<typeof FailureHeaders.read> | undefined
-  const failure = () => (grouped ??= FailureHeaders.read(read))
-  return {
-    ...read,
-    get cause() {
-      return failure().cause
-    },
-    get fingerprint() {
-      return failure().fingerprint
-    }
-  }
+  return { ...read, ...FailureHeaders.read(read) }
 }
 
 const mostAttempts = 1_000_000_000

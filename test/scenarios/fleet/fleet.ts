@@ -20,6 +20,16 @@ export const noting = (
 ): Binding.Binding<never> =>
   Binding.make(name, { ...orders, ...settings, handler: ({ value }) => Effect.sync(() => void handled.push(value)) })
 
+/** The same, whose wall clock is so far ahead of the cluster's. */
+export const operatorOff = (offMillis: number) =>
+  Effect.flatMap(Clock.Clock, (clock) =>
+    Effect.provideService(
+      operator,
+      Clock.Clock,
+      skewed(clock, () => offMillis)
+    )
+  )
+
 interface Options extends Fleet.Settings {
   /** How far its wall clock is ahead of the cluster's. */
   readonly offMillis?: number

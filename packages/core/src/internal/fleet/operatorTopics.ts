@@ -2,6 +2,7 @@
 import { Clock, Effect, Scope, Semaphore } from "effect"
 import type { Admin, Broker, Producer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
+import * as Clocks from "../base/clocks.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
 import * as ClusterClock from "./clusterClock.ts"
 import * as Control from "./control.ts"
@@ -56,19 +57,21 @@ export const make = Effect.fnUntraced(function* (
   })
   /** One operation at a time opens and reads. */
   const alone = Semaphore.makeUnsafe(1).withPermits(1)
+  const heard = hearing(wallClock, () => opened.log?.records() ?? 0)
   const poll = alone(
-    Effect.andThen(
-      Effect.flatMap(log, ({ readOn }) => readOn()),
-      Effect.sleep(pollMillis)
+    Effect.flatMap(log, ({ readOn }) => readOn()).pipe(
+      Effect.andThen(Effect.sync(heard.note)),
+      Effect.andThen(Effect.sleep(pollMillis))
     )
   )
 
   return {
     nowMillis: clock.nowMillis,
     control: (admin) => alone(Effect.tap(control, ({ readOn }) => readAll(admin, topics.control, readOn))),
-    log: (admin) => alone(Effect.tap(log, ({ readOn }) => readAll(admin, topics.fleet, readOn))),
+    log: (admin) =>
+      alone(Effect.tap(log, ({ readOn }) => Effect.map(readAll(admin, topics.fleet, readOn), heard.note))),
     poll,
-    freshen: Effect.suspend(() => freshened(clock, wallClock, poll, () => opened.log?.records() ?? 0)),
+    freshen: Effect.suspend(() => freshened(clock, wallClock, poll, heard)),
     write: (entries) => {
       const records = entries.map(([key, value]) => ({
         ...{ topic: topics.control, partition: 0, key: Format.bytesOf(key), value }
@@ -88,18 +91,44 @@ const readAll = Effect.fnUntraced(function* (admin: Admin, topic: string, readOn
   if (end !== undefined && end.logEnd > end.logStart) yield* readOn(end.logEnd - 1n)
 })
 
+interface Hearing {
+  /** Records of the fleet topic that were read. */
+  readonly records: () => number
+  /** The topic was read to its end. */
+  readonly note: () => void
+  /** Whether a record was appended within a lease, by the monotonic clock of this process. */
+  readonly isFresh: () => boolean
+}
+
+/** A record that a reading finds was appended behind the reading before it; those that the first one finds may be of any age. */
+const hearing = (clock: Clock.Clock, records: () => number): Hearing => {
+  const elapsedMillis = Clocks.stopwatch(clock)
+  let last: { readonly records: number; readonly atMillis: number } | undefined
+  let heardMillis = Number.NEGATIVE_INFINITY
+  return {
+    records,
+    note: () => {
+      if (last !== undefined && records() > last.records) heardMillis = last.atMillis
+      last = { records: records(), atMillis: elapsedMillis() }
+    },
+    isFresh: () => elapsedMillis() - heardMillis <= ProcessViews.leaseMillis
+  }
+}
+
 /**
- * The newest record that a reader finds at first may be old, because no process lives. When this process's clock says so, the next heartbeat is waited for: when none comes,
- * nobody contradicts the clock.
+ * The newest record that a reader finds at first may be old, because no process lives. When this process's clock does not agree that it is new, the next heartbeat is waited for.
+ * When none comes within a lease, nobody lives, and a clock that is ahead is right for all that is known; one that is behind the log is wrong.
  */
 const freshened = Effect.fnUntraced(function* (
   clock: ClusterClock.ClusterClock,
   wallClock: Clock.Clock,
   poll: OperatorTopics["poll"],
-  records: () => number
+  heard: Hearing
 ) {
-  if (wallClock.currentTimeMillisUnsafe() - clock.nowMillis() <= ProcessViews.leaseMillis) return
-  const before = records()
-  yield* Effect.timeoutOption(Effect.repeat(poll, { until: () => records() > before }), Heartbeats.everyMillis + 1_000)
-  if (records() === before) clock.newest(wallClock.currentTimeMillisUnsafe())
+  const offMillis = wallClock.currentTimeMillisUnsafe() - clock.nowMillis()
+  if (Math.abs(offMillis) <= ProcessViews.leaseMillis || heard.isFresh()) return
+  const before = heard.records()
+  const waitMillis = offMillis > 0 ? Heartbeats.everyMillis + 1_000 : ProcessViews.leaseMillis + 1_000
+  yield* Effect.timeoutOption(Effect.repeat(poll, { until: () => heard.records() > before }), waitMillis)
+  if (heard.records() === before && offMillis > 0) clock.newest(wallClock.currentTimeMillisUnsafe())
 })
