@@ -10,21 +10,32 @@ export interface ClusterClock {
   readonly newest: (appendedMillis: number | undefined) => void
   /** A record was appended then, and it may be long ago. */
   readonly atLeast: (appendedMillis: number | undefined) => void
+  /** Takes a time that no record contradicts, and none confirms. */
+  readonly believe: (millis: number) => void
   /** Epoch milliseconds. */
   readonly nowMillis: () => number
+  /** The time that the newest record proves; `-Infinity` before there was one. */
+  readonly provenMillis: () => number
 }
 
 export const make = (clock: Clock.Clock): ClusterClock => {
   const elapsedMillis = Clocks.stopwatch(clock)
   let certain: number | undefined
+  let proven = Number.NEGATIVE_INFINITY
   let least = Number.NEGATIVE_INFINITY
   return {
     newest: (appendedMillis) => {
-      if (appendedMillis !== undefined) certain = appendedMillis - elapsedMillis()
+      if (appendedMillis === undefined) return
+      certain = appendedMillis - elapsedMillis()
+      proven = certain
     },
     atLeast: (appendedMillis) => {
       if (appendedMillis !== undefined) least = Math.max(least, appendedMillis - elapsedMillis())
     },
+    believe: (millis) => {
+      certain = millis - elapsedMillis()
+    },
+    provenMillis: () => proven + elapsedMillis(),
     nowMillis: () =>
       certain === undefined
         ? Math.max(clock.currentTimeMillisUnsafe(), least + elapsedMillis())

@@ -103,7 +103,7 @@ export const make = Effect.fnUntraced(function* ({
         const log = yield* own.log(admin)
         yield* own.freshen
         const asOfMillis = own.nowMillis()
-        const processes = ProcessViews.of(log.processes, asOfMillis)
+        const processes = ProcessViews.of(log.processes, asOfMillis, own.provenMillis())
         return { processes, holds: ProcessHolds.activeAt(holds, asOfMillis), problems, asOfMillis }
       })
     )

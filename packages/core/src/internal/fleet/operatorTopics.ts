@@ -18,6 +18,8 @@ type Entry = readonly [key: string, value: Uint8Array | null]
 export interface OperatorTopics {
   /** The cluster's time. */
   readonly nowMillis: () => number
+  /** The time that the newest record proves. */
+  readonly provenMillis: () => number
   /** The control topic, read past everything that was written before. */
   readonly control: (admin: Admin) => Effect.Effect<Control.Control, BrokerError>
   /** The fleet topic, in the same way. */
@@ -67,6 +69,7 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     nowMillis: clock.nowMillis,
+    provenMillis: clock.provenMillis,
     control: (admin) => alone(Effect.tap(control, ({ readOn }) => readAll(admin, topics.control, readOn))),
     log: (admin) =>
       alone(Effect.tap(log, ({ readOn }) => Effect.map(readAll(admin, topics.fleet, readOn), heard.note))),
@@ -130,5 +133,5 @@ const freshened = Effect.fnUntraced(function* (
   const before = heard.records()
   const waitMillis = offMillis > 0 ? Heartbeats.everyMillis + 1_000 : ProcessViews.leaseMillis + 1_000
   yield* Effect.timeoutOption(Effect.repeat(poll, { until: () => heard.records() > before }), waitMillis)
-  if (heard.records() === before && offMillis > 0) clock.newest(wallClock.currentTimeMillisUnsafe())
+  if (heard.records() === before && offMillis > 0) clock.believe(wallClock.currentTimeMillisUnsafe())
 })

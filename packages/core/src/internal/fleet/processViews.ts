@@ -5,16 +5,20 @@ import type { ReadHeartbeat } from "./fleetLog.ts"
 /** A process that is silent for longer is stale. */
 export const leaseMillis = 15_000
 
-/** A stale process is gone after so long. */
+/** A stale process is gone after so long, by the times of records: a wrong clock must not hide a process. */
 const goneMillis = 3_600_000
 
 /** A wall clock that differs by more is flagged. */
 const skewedMillis = 2_000
 
 /** By host and id. */
-export const of = (heartbeats: ReadonlyMap<string, ReadHeartbeat>, nowMillis: number): ReadonlyArray<FleetProcess> =>
+export const of = (
+  heartbeats: ReadonlyMap<string, ReadHeartbeat>,
+  nowMillis: number,
+  provenMillis = nowMillis
+): ReadonlyArray<FleetProcess> =>
   Array.from(heartbeats)
-    .filter(([, { atMillis }]) => nowMillis - atMillis <= goneMillis)
+    .filter(([, { atMillis }]) => provenMillis - atMillis <= goneMillis)
     .map(([id, heartbeat]) => ofOne(id, heartbeat, nowMillis))
     .sort((one, other) => one.host.localeCompare(other.host) || one.id.localeCompare(other.id))
 
