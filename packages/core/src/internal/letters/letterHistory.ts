@@ -74,29 +74,31 @@ export class LetterHistory {
   }
 
   /** Each letter with its events, the oldest first. `scan` reads the journal. */
-  readonly of = Effect.fnUntraced(function* <A extends Dated>(
-    this: LetterHistory,
+  of<A extends Dated>(
     scan: TopicScan,
     letters: ReadonlyArray<A>
-  ): Effect.fn.Return<ReadonlyArray<A & { readonly history: ReadonlyArray<LetterEvent> }>, BrokerError> {
+  ): Effect.Effect<ReadonlyArray<A & { readonly history: ReadonlyArray<LetterEvent> }>, BrokerError> {
     const events: Events = new Map(letters.map((letter) => [Positions.textOf(letter), []]))
-    const records: Array<ConsumerRecord> = []
-    for (const range of this.#blocks.rangesOf(letters)) {
-      yield* Stream.runForEach(scan.read(range, "await"), (record) =>
-        Effect.sync(() => {
-          if (lettersOf(record)?.some((letter) => events.has(letter))) records.push(record)
-        })
-      )
-    }
-    this.#addCopies(records, events)
-    this.#addDecisions(records, events)
-    return letters.map((letter) => {
-      const found = events.get(Positions.textOf(letter)) ?? []
-      // An older event is about a record of a topic that was deleted.
-      const own = found.filter(({ atMillis }) => atMillis >= letter.deadLetteredMillis)
-      return { ...letter, history: own.sort((one, other) => one.atMillis - other.atMillis) }
+    return Effect.map(this.#recordsAbout(scan, letters, events), (records) => {
+      this.#addCopies(records, events)
+      this.#addDecisions(records, events)
+      return letters.map((letter) => {
+        const found = events.get(Positions.textOf(letter)) ?? []
+        // An older event is about a record of a topic that was deleted.
+        const own = found.filter(({ atMillis }) => atMillis >= letter.deadLetteredMillis)
+        return { ...letter, history: own.sort((one, other) => one.atMillis - other.atMillis) }
+      })
     })
-  })
+  }
+
+  /** The records of the journal that are about any of the letters. */
+  #recordsAbout(scan: TopicScan, letters: ReadonlyArray<Position>, events: Events) {
+    const isAbout = (record: ConsumerRecord) => lettersOf(record)?.some((letter) => events.has(letter)) === true
+    const found = Effect.forEach(this.#blocks.rangesOf(letters), (range) =>
+      Stream.runCollect(Stream.filter(scan.read(range, "await"), isAbout))
+    )
+    return Effect.map(found, (ranges) => ranges.flat())
+  }
 
   #addCopies(records: ReadonlyArray<ConsumerRecord>, events: Events): void {
     for (const { id: runId, batches } of this.#runsIn(records))
