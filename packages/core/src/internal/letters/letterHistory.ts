@@ -21,7 +21,7 @@ interface Dated extends Position {
   readonly deadLetteredMillis: number
 }
 
-/** What a plan says about its run. */
+/** The reasons of a run, as its plan has them. */
 type Why = Pick<RunEntries.PlanEntry, "by" | "reason">
 
 type Events = ReadonlyMap<string, Array<LetterEvent>>
