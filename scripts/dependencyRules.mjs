@@ -34,6 +34,7 @@ const clients = {
 const rooms = {
   core: [
     "lifecycle",
+    "audit",
     "fleet",
     "group",
     "checks",

@@ -23,7 +23,7 @@ const signedIn = async (page: Page, address: string): Promise<void> => {
 const prepared = Effect.gen(function* () {
   const program = yield* incident(
     [{ key: script, value: script, headers: [[script, script]] }, { value: "harmless" }],
-    { message: script }
+    { message: script, audit: {} }
   )
   const dlt = "/eventbus/bindings/orders/dlt"
   const post = (path: string, body?: unknown) =>
@@ -31,6 +31,11 @@ const prepared = Effect.gen(function* () {
   const plan = yield* post("/plans", { action: "replay", select: { records: ["0@0"] }, reason: script, canary: 0 })
   assert.strictEqual(plan.status, 201, plan.text)
   assert.strictEqual((yield* post(`/plans/${plan.body.id}/apply`)).status, 202)
+  // A name, a reason and a position that want to be scripts are in the audit log.
+  const hostile = encodeURIComponent(script)
+  yield* program.call("POST", `/eventbus/bindings/${hostile}/pause?reason=${hostile}&tier=${hostile}`, {
+    token: tokens.operator
+  })
   const groups = yield* program.call("GET", `${dlt}/groups`, { token: tokens.operator })
   const [{ fingerprint }] = groups.body.groups
   yield* program.connector.pause("payments")
@@ -46,6 +51,7 @@ const prepared = Effect.gen(function* () {
     [`${of}/runs/${plan.body.id}`, "The receipt is closed"],
     [`${of}/records/${encodeURIComponent(script)}`, "cannot be used"],
     [`#/bindings/${encodeURIComponent(script)}`, "is registered"],
+    ["#/audit", "applyPlan"],
     ["#/nowhere", "There is no such page"]
   ]
   return { ...program, pages }

@@ -4,6 +4,7 @@ import { token } from "./data/api.ts"
 import { useLive } from "./data/hooks.ts"
 import { follow, type Live } from "./data/live.ts"
 import { type Route, routeOf, to } from "./data/route.ts"
+import { Audit } from "./pages/Audit.tsx"
 import { Binding } from "./pages/Binding.tsx"
 import { Failures } from "./pages/Failures.tsx"
 import { Group } from "./pages/Group.tsx"
@@ -30,6 +31,8 @@ const Page = ({ route }: { readonly route: Route }) => {
   switch (route.page) {
     case "now":
       return <Now />
+    case "audit":
+      return <Audit />
     case "binding":
       return <Binding key={route.key} binding={route.key} />
     case "failures":
@@ -93,6 +96,9 @@ export const App = () => {
         <nav aria-label="Console">
           <a href={to.now} aria-current={route.page === "now" ? "page" : undefined}>
             Event bus
+          </a>
+          <a href={to.audit} aria-current={route.page === "audit" ? "page" : undefined}>
+            Audit
           </a>
         </nav>
         <Kept />

@@ -5,6 +5,7 @@ import { JsonSchema } from "@eventbus/config"
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import * as Answers from "./Answers.ts"
+import * as AuditAnswers from "./AuditAnswers.ts"
 import * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as Errors from "./internal/errorSchemas.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
@@ -77,6 +78,21 @@ const bindings = HttpApiGroup.make("bindings").add(
   })
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "All bindings and their health, again whenever they change")
+)
+
+const audit = HttpApiGroup.make("audit").add(
+  HttpApiEndpoint.get("audit", "/audit", {
+    query: {
+      after: Schema.optionalKey(Parameters.after),
+      binding: Schema.optionalKey(Parameters.name),
+      before: Schema.optionalKey(Parameters.before),
+      limit: Schema.optionalKey(Parameters.limit)
+    },
+    success: AuditAnswers.AuditPage,
+    error: [Errors.auditOff, Errors.invalidArgument, Errors.clusterFailed]
+  })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "The audit log, the newest entry first")
 )
 
 /** Another process replays. */
@@ -177,7 +193,7 @@ const letters = HttpApiGroup.make("letters").add(
 /** The API below a prefix. */
 export const make = (prefix: `/${string}` = "/eventbus") =>
   HttpApi.make("EventBusAdmin")
-    .add(bindings, deadLetters, letters, runs)
+    .add(bindings, deadLetters, letters, runs, audit)
     .middleware(RefusedParameters)
     .middleware(Guard)
     .prefix(prefix)

@@ -68,6 +68,13 @@ export class AuthorizerFailed extends Schema.TaggedError<AuthorizerFailed>()("Au
   }
 }
 
+/** The program has no audit log. */
+export class AuditOff extends Schema.TaggedError<AuditOff>()("AuditOff", {}) {
+  override get message(): string {
+    return "This program has no audit log. Give EventBusAdmin.layer the layer Audit.layer(), or its file the section eventbus.audit."
+  }
+}
+
 /** The cluster refused, or did not answer. */
 export class ClusterFailed extends Schema.TaggedError<ClusterFailed>()("ClusterFailed", {
   /** The tag of the broker's error, such as `BrokerUnavailable`. */

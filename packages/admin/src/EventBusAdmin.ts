@@ -17,6 +17,8 @@
  */
 import type { Handlers } from "@eventbus/config"
 import {
+  Audit,
+  type AuditView,
   type Broker,
   type BrokerError,
   type DeadLetterGroup,
@@ -28,12 +30,14 @@ import {
   Replay,
   type Snapshot
 } from "@eventbus/core"
-import { Context, Effect, Layer } from "effect"
-import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
+import { Context, Effect, Layer, Option } from "effect"
+import { AuditOff, DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
 import type { AdminRuns, View } from "./AdminRuns.ts"
 import type * as Answers from "./Answers.ts"
 import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
+import type * as AuditAnswers from "./AuditAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
+import * as AuditAnswersOf from "./internal/auditAnswers.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
 import * as MetricsSummary from "./internal/metricsSummary.ts"
 import * as Registration from "./internal/registration.ts"
@@ -147,6 +151,12 @@ export class EventBusAdmin extends Context.Service<
       id: string,
       view?: View
     ) => Effect.Effect<DeadLetterAnswers.Rehearsal, EventBusConnector.BindingLookupError | RehearsalNotFound>
+    /** Pages of the audit log, the newest entry first. Fails with `AuditOff` where the program has none. */
+    readonly audit: (
+      query?: AuditView.AuditQuery
+    ) => Effect.Effect<AuditAnswers.AuditPage, AuditOff | BrokerError.BrokerError | Replay.InvalidArgument>
+    /** The audit log that the HTTP routes write to; undefined where the layer is built over none. The operations of this service write nothing to it. */
+    readonly auditLog: Audit.Audit["Service"] | undefined
     /** How all bindings are. Asks no broker. */
     readonly health: Effect.Effect<Answers.HealthReport>
   }
@@ -158,7 +168,7 @@ export interface Options<R> {
   readonly handlers?: Handlers.Handlers<R>
 }
 
-/** The service over the program's running connector. It needs what the handlers require, and the broker, for bindings that are registered later. */
+/** The service over the program's running connector. With `Audit.layer` below it, the HTTP routes audit. It needs what the handlers require, and the broker, for bindings that are registered later. */
 export const layer = <R = never>(
   options: Options<R> = {}
 ): Layer.Layer<EventBusAdmin, never, EventBusConnector.EventBusConnector | Broker.Broker | R> =>
@@ -167,6 +177,7 @@ export const layer = <R = never>(
 const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
   const connector = yield* EventBusConnector.EventBusConnector
   const context = yield* Effect.context<Broker.Broker | R>()
+  const auditLog = Option.getOrUndefined(yield* Effect.serviceOption(Audit.Audit))
   // Phase 1 of the shutdown (connector seed §4.11). The layers of bindings drain before the connector itself closes, and this one closes before them.
   let isClosing = false
   yield* Effect.addFinalizer(() => Effect.sync(() => (isClosing = true)))
@@ -234,6 +245,11 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
       (letters, before: number) => letters.purge(before),
       (purged) => ({ purged })
     ),
+    auditLog,
+    audit: (query) =>
+      auditLog === undefined
+        ? Effect.fail(new AuditOff())
+        : Effect.map(auditLog.page(query), AuditAnswersOf.auditPageOf),
     health: Effect.map(health, AnswersOf.healthOf)
   })
 })

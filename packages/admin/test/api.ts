@@ -1,7 +1,7 @@
 /** A program in memory with the admin API, called as a framework calls it. */
 import { AdminServer, AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
 import { Handlers } from "@eventbus/config"
-import { Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Audit, Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Context, Effect, Exit, Layer, Logger, Metric, Redacted, Schema, Scope } from "effect"
 import { HttpServer } from "effect/http"
@@ -94,6 +94,8 @@ interface Options extends Omit<AdminWeb.Options, "authorizer"> {
   readonly authorizer?: Authorizer.Authorizer | undefined
   readonly bindings?: ReadonlyArray<Binding.Binding<never>>
   readonly handlers?: Handlers.Handlers<never>
+  /** Default: no audit log. */
+  readonly audit?: Audit.Settings
   /** Aliases beside `default`, each a name of the same cluster. */
   readonly clusters?: ReadonlyArray<string>
 }
@@ -138,12 +140,13 @@ export const startOn = (broker: Broker.Broker["Service"], options: Options) =>
 const make = Effect.fnUntraced(
   function* (
     connected: Broker.Broker["Service"],
-    { bindings = [binding()], clusters = [], handlers: own, ...routes }: Options
+    { bindings = [binding()], clusters = [], handlers: own, audit, ...routes }: Options
   ) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (open) => Scope.close(open, Exit.void))
     const broker = Layer.succeed(Broker.Broker, connected)
     const program = EventBusAdmin.layer({ handlers: own ?? handlers }).pipe(
       Layer.provideMerge(EventBusConnector.layer),
+      Layer.provideMerge(audit === undefined ? Layer.empty : Audit.layer(audit)),
       Layer.provideMerge(Clusters.layerMap(new Map(["default", ...clusters].map((alias) => [alias, broker]))))
     )
     const context = yield* Layer.buildWithScope(program, scope)

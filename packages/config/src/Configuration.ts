@@ -17,16 +17,16 @@
  * Everything is checked before anything starts. `ConfigurationValidation` lists all mistakes, each with its path, the value, the allowed values, and
  * file, line and column.
  */
-import { Binding, type Broker, EventBusConnector, EventBusError, type Fleet } from "@eventbus/core"
+import { Audit, Binding, type Broker, EventBusConnector, EventBusError, Fleet } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import type * as BindingSettings from "./BindingSettings.ts"
 import type * as ClusterSettings from "./ClusterSettings.ts"
 import type { Handlers } from "./Handlers.ts"
 import * as Assemble from "./internal/assemble/assemble.ts"
-import * as FleetLayer from "./internal/assemble/fleetLayer.ts"
 import * as HandlerChecks from "./internal/assemble/handlerChecks.ts"
 import * as NamedBinding from "./internal/assemble/namedBinding.ts"
 import * as SettingRules from "./internal/assemble/settingRules.ts"
+import * as UnknownCluster from "./internal/assemble/unknownCluster.ts"
 import * as Overrides from "./internal/environment/environment.ts"
 import * as Variables from "./internal/environment/variables.ts"
 import { canonical } from "./internal/files/canonical.ts"
@@ -48,6 +48,8 @@ export interface Configuration {
   readonly bindings: ReadonlyArray<BindingSettings.BindingSettings>
   /** The fleet that `layer` joins. Absent when the file has none. */
   readonly fleet?: Fleet.Settings
+  /** The audit log of operators' actions, which `layer` provides, too. Absent when the file has none. */
+  readonly audit?: Audit.Settings
 }
 
 /** Environment variables by name. */
@@ -265,7 +267,8 @@ export const withoutHandlers = (configuration: Configuration): ReadonlyArray<Bin
   configuration.bindings.map(SettingRules.withoutHandler)
 
 /**
- * Checks the bindings as `bindings` does, then registers and starts them, as a process of the fleet where the file has one. Closing the layer stops them.
+ * Checks the bindings as `bindings` does, then registers and starts them, as a process of the fleet where the file has one. Closing the layer stops them. Where the file has an
+ * audit log, the layer provides `Audit` beside the connector, so that `EventBusAdmin.layer` over it finds it.
  */
 export const layer = <R>(
   configuration: Configuration,
@@ -279,11 +282,19 @@ export const layer = <R>(
     Effect.map(bindings(configuration, handlers), (all) => {
       const [first, ...others] = all.map((binding) => Binding.layer(binding))
       const connector = first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
-      return configuration.fleet === undefined
-        ? connector
-        : Layer.provide(connector, FleetLayer.make(configuration.fleet))
+      const joined =
+        configuration.fleet === undefined
+          ? connector
+          : Layer.provide(connector, UnknownCluster.asIssueOf("eventbus.fleet", Fleet.layer(configuration.fleet)))
+      return Layer.merge(joined, auditLayer(configuration))
     })
   )
+
+/** The audit log of the file, for programs of operators; nothing where the file has none. */
+export const auditLayer = ({
+  audit
+}: Pick<Configuration, "audit">): Layer.Layer<never, EventBusError.ConfigurationValidation, Broker.Broker> =>
+  audit === undefined ? Layer.empty : UnknownCluster.asIssueOf("eventbus.audit", Audit.layer(audit))
 
 /** `load` and `layer` in one step, for a program whose brokers do not come from the file. */
 export const layerFile = <R>(

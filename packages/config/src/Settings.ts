@@ -7,6 +7,7 @@
  */
 import { Broker, Choices, Defaults, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
+import { Audit } from "./internal/schema/auditSchema.ts"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
 import * as Durations from "./internal/schema/durations.ts"
@@ -26,6 +27,7 @@ import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
 import * as Times from "./internal/schema/times.ts"
 
 export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
+export { Audit } from "./internal/schema/auditSchema.ts"
 export { Fleet } from "./internal/schema/fleetSchema.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
@@ -293,6 +295,7 @@ export const Root = section("Configuration of the Event Bus Connector.", {
       })
     ),
     fleet: optional(Fleet),
+    audit: optional(Audit),
     defaults: optional(BindingDefaults),
     bindings: Schema.Record(Schema.String, Binding).annotate({ description: "Bindings by name." })
   })

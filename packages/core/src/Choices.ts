@@ -35,6 +35,9 @@ export const deadLetter = { spring: ["retry-topic", "plain"] } as const
 /** Settings of a fleet, which `Fleet.Settings` explains. */
 export const fleet = { onControlUnavailable: ["run", "hold"] } as const
 
+/** Settings of the audit log, which `Audit.Settings` explains. */
+export const audit = { whenUnwritable: ["refuse", "proceed"] } as const
+
 /** Mechanisms of SASL, which the cluster's settings explain. */
 export const saslMechanism = ["plain", "scram-sha-256", "scram-sha-512", "oauthbearer"] as const
 

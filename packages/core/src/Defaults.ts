@@ -88,3 +88,6 @@ export const fleet = {
   expiresAfterMillis: 60_000,
   waitMillis: 10_000
 } as const
+
+/** Settings of the audit log, which `Audit.Settings` explains. */
+export const audit = { topic: "__eventbus.audit", whenUnwritable: "refuse", timeoutMillis: 5_000 } as const

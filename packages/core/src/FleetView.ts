@@ -240,7 +240,7 @@ export const TopicProblem = Schema.Struct({
 })
 export type TopicProblem = typeof TopicProblem.Type
 
-/** A topic of the fleet cannot be used as it is. Nothing was written. */
+/** A topic of the fleet, or of the audit log, cannot be used as it is. Nothing was written. */
 export class UnfitTopic extends Schema.TaggedError<UnfitTopic>()("UnfitTopic", {
   /** All that does not fit. */
   problems: Schema.Array(TopicProblem)
@@ -249,6 +249,6 @@ export class UnfitTopic extends Schema.TaggedError<UnfitTopic>()("UnfitTopic", {
     const each = this.problems.map(
       ({ topic, setting, found, allowed }) => `topic '${topic}': ${setting} is ${found}, allowed is ${allowed}`
     )
-    return `Nothing was written: ${each.join("; ")}. Alter the topic, or delete it and create it with Fleet.createTopics.`
+    return `Nothing was written: ${each.join("; ")}. Alter the topic, or delete it and have it created anew.`
   }
 }

@@ -119,6 +119,9 @@ export const connector = { lagPollInterval: wire(1) } as const
 /** Settings of a fleet, which `Fleet.Settings` explains. */
 export const fleet = { controlTimeout: wire(1) } as const
 
+/** Settings of the audit log, which `Audit.Settings` explains. */
+export const audit = { timeout: wire(1) } as const
+
 /** Settings of a command to a fleet, which `FleetView.CommandRequest` explains. */
 export const fleetCommand = {
   expiresAfter: { minimum: 1, maximum: 604_800_000, kind: "duration" } as Range,

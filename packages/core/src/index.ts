@@ -1,4 +1,6 @@
 export * as Adapter from "./Adapter.ts"
+export * as Audit from "./Audit.ts"
+export * as AuditView from "./AuditView.ts"
 export * as Binding from "./Binding.ts"
 export * as BindingOptions from "./BindingOptions.ts"
 export * as Broker from "./Broker.ts"

@@ -314,7 +314,7 @@ describe("holds of a fleet", () => {
         "Nothing was written: topic '__eventbus.control': partitions is 2, allowed is 1; " +
           "topic '__eventbus.control': cleanup.policy is delete, allowed is compact; " +
           "topic '__eventbus.control': message.timestamp.type is CreateTime, allowed is LogAppendTime. " +
-          "Alter the topic, or delete it and create it with Fleet.createTopics."
+          "Alter the topic, or delete it and have it created anew."
       )
       assert.deepStrictEqual(yield* memory.log(control, 0), [])
       const { problems } = yield* inTime(fleet.view)

@@ -39,7 +39,9 @@ export const part = encodeURIComponent
 
 const headersOf = (more: Readonly<Record<string, string>>): Record<string, string> => {
   const bearer = token.read()
-  return bearer === "" ? { ...more } : { authorization: `Bearer ${bearer}`, ...more }
+  // The audit log tells the console from other callers.
+  const headers = { "x-eventbus-client": "console", ...more }
+  return bearer === "" ? headers : { authorization: `Bearer ${bearer}`, ...headers }
 }
 
 /** Opens a response, whatever its status. */

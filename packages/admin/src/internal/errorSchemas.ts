@@ -1,7 +1,7 @@
 /**
  * The errors of the connector and of the admin API as answers: `{ _tag, message, ... }` with a status.
  */
-import { EventBusError, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
+import { AuditView, EventBusError, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
 import { Schema, SchemaTransformation } from "effect"
 import * as AdminError from "../AdminError.ts"
 import * as Authorizer from "../Authorizer.ts"
@@ -68,4 +68,6 @@ export const forbidden = answer(Authorizer.Forbidden, "Forbidden", 403)
 export const loopbackOnly = answer(AdminError.LoopbackOnly, "LoopbackOnly", 403)
 export const readOnly = answer(AdminError.ReadOnly, "ReadOnly", 403)
 export const crossSiteRequest = answer(AdminError.CrossSiteRequest, "CrossSiteRequest", 403)
+export const auditUnavailable = answer(AuditView.AuditUnavailable, "AuditUnavailable", 503)
+export const auditOff = answer(AdminError.AuditOff, "AuditOff", 404)
 export const authorizerFailed = answer(AdminError.AuthorizerFailed, "AuthorizerFailed", 503)

@@ -1,5 +1,5 @@
 /**
- * Decides about each request before anything of it is read, and logs what operators change.
+ * Decides about each request before anything of it is read, logs what operators change, and audits it.
  */
 import { LogFormat, LogLine, UserFunction } from "@eventbus/core"
 import { Cause, Context, Effect, Exit, Layer, Predicate, Redacted, Result } from "effect"
@@ -8,6 +8,7 @@ import type { HttpApiEndpoint } from "effect/http-api"
 import { AuthorizerFailed, CrossSiteRequest, LoopbackOnly, ReadOnly } from "../AdminError.ts"
 import { type Authorizer, Forbidden, type Permission, type Principal, Unauthorized } from "../Authorizer.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
+import * as Auditing from "./auditing.ts"
 import { Caller, Guard, PayloadAccess, RequiredPermission } from "./middlewares.ts"
 import * as OwnFiber from "./ownFiber.ts"
 import { isLocal, isOfOwnPage, PeerAddress } from "./peerAddress.ts"
@@ -30,22 +31,34 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
         bearer: (respond, { credential, endpoint }) =>
           Effect.gen(function* () {
             const permissions = Context.getUnsafe(endpoint.annotations, RequiredPermission)
-            const binding = yield* bindingOf(admin)
+            const binding = yield* bindingOf(admin, endpoint)
+            const auditing = yield* Auditing.make(admin.auditLog, { endpoint, binding, permissions })
             const caller = yield* Effect.result(admit(options, permissions, binding, credential))
             if (Result.isFailure(caller)) {
+              const { _tag } = caller.failure
+              if (admin.auditLog !== undefined)
+                yield* auditing.refused(yield* nameOf(_tag, options, binding, credential), _tag)
               return caller.failure._tag === "Unauthorized" ? unauthorized(caller.failure) : yield* caller.failure
             }
+            const { name } = caller.success
             const payload = payloadAccess(options, binding, credential)
             const { id } = yield* HttpRouter.params
             const answer = respond.pipe(
               Effect.provideService(PayloadAccess, payload.access),
-              Effect.provideService(Caller, callerOf(options, caller.success, binding, credential))
+              Effect.provideService(Caller, callerOf(options, caller.success, binding, credential, auditing))
             )
-            return yield* Effect.onExit(answer, (exit) =>
+            const noted = Effect.onExit(answer, (exit) =>
               isReading(permissions) && !payload.isSeen()
                 ? Effect.void
                 : note(caller.success, { endpoint, binding, id, payload: payload.isSeen() }, exit)
             )
+            if (!isReading(permissions)) return yield* auditing.change(name, noted)
+            const shown = yield* noted
+            if (payload.isSeen()) {
+              auditing.used("view-payload")
+              yield* auditing.view(name)
+            }
+            return shown
           })
       })
     })
@@ -58,13 +71,16 @@ const callerOf = (
   { authorizer, readOnly }: Options,
   { name }: Principal,
   binding: string | undefined,
-  credential: Redacted.Redacted<string>
+  credential: Redacted.Redacted<string>,
+  auditing: Auditing.Auditing
 ): Caller["Service"] => ({
   name,
-  demand: (permission) =>
-    authorizer === undefined
-      ? Effect.fail(new AuthorizerFailed())
-      : Effect.asVoid(ask(() => authorizer(credential, permission, binding))),
+  tell: (detail) => Effect.sync(() => auditing.tell(detail)),
+  demand: (permission) => {
+    if (authorizer === undefined) return Effect.fail(new AuthorizerFailed())
+    auditing.used(permission)
+    return Effect.asVoid(ask(() => authorizer(credential, permission, binding)))
+  },
   permissions:
     authorizer === undefined
       ? Effect.succeed(["view"])
@@ -97,9 +113,29 @@ const payloadAccess = (
   }
 }
 
-/** The key, so that permission on one spelling of the name is permission on all. */
-const bindingOf = Effect.fnUntraced(function* (admin: EventBusAdmin["Service"]) {
-  const { name } = yield* HttpRouter.params
+/** The name of a caller that was refused: the authorizer says it where it lets the caller do something else. */
+const nameOf = (
+  refusal: Refusal["_tag"],
+  { authorizer }: Options,
+  binding: string | undefined,
+  credential: Redacted.Redacted<string>
+): Effect.Effect<string | undefined> => {
+  if (authorizer === undefined) return Effect.succeed(refusal === "ReadOnly" ? thisMachine : undefined)
+  if (refusal === "Unauthorized" || refusal === "AuthorizerFailed") return Effect.succeed(undefined)
+  return Effect.match(
+    firstOf(allPermissions, (permission) => ask(() => authorizer(credential, permission, binding))),
+    { onSuccess: ({ name }) => name, onFailure: () => undefined }
+  )
+}
+
+/** The principal of callers on this machine, where there is no authorizer. */
+const thisMachine = "this machine"
+
+/** The key, so that permission on one spelling of the name is permission on all. The audit log of one binding is about that one. */
+const bindingOf = Effect.fnUntraced(function* (admin: EventBusAdmin["Service"], { identifier }: HttpApiEndpoint.Top) {
+  const { searchParams } = new URL((yield* HttpServerRequest.HttpServerRequest).url, "http://localhost")
+  const asked = identifier === "audit" ? (searchParams.get("binding") ?? undefined) : undefined
+  const { name = asked } = yield* HttpRouter.params
   if (name === undefined) return undefined
   return yield* Effect.catch(admin.keyOf(name), () => Effect.succeed(name))
 })
@@ -116,7 +152,7 @@ const admit = Effect.fnUntraced(function* (
   if (authorizer === undefined) {
     if (!isLocal(request, yield* PeerAddress)) return yield* new LoopbackOnly()
     if (!isReading(permissions)) return yield* new ReadOnly({ authorizer: false })
-    return { name: "this machine" }
+    return { name: thisMachine }
   }
   const caller = yield* firstOf(permissions, (permission) => ask(() => authorizer(credential, permission, binding)))
   if (isReading(permissions)) return caller
@@ -218,9 +254,7 @@ const note = Effect.fnUntraced(function* (
 const outcomeOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): string => {
   if (Exit.isSuccess(exit)) return exit.value.status < 300 ? "done" : `refused (${exit.value.status})`
   if (Cause.hasInterruptsOnly(exit.cause)) return "its caller left before the end"
-  const squashed = Cause.squash(exit.cause)
-  // Effect wraps an error of a handler on its way through a middleware of security.
-  const error = Predicate.hasProperty(squashed, "error") ? squashed.error : squashed
+  const error = Auditing.errorOf(Cause.squash(exit.cause))
   const isTyped = !Cause.hasDies(exit.cause) && Predicate.hasProperty(error, "_tag")
   return isTyped ? `refused (${error._tag})` : "failed"
 }

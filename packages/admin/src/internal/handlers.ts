@@ -3,7 +3,7 @@
  */
 import { IncomingMessage, type ServerResponse } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Predicate } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
@@ -12,13 +12,13 @@ import { EventBusAdmin } from "../EventBusAdmin.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
 import { Caller } from "./middlewares.ts"
 import { allowed, cutoffOf } from "./parameters.ts"
-import { jsonText, onCluster } from "./requests.ts"
+import { jsonText, onCluster, parsed } from "./requests.ts"
 import * as RunHandlers from "./runs/runHandlers.ts"
 import * as StateStream from "./stateStream.ts"
 import * as StuckCallers from "./stuckCallers.ts"
 
 export const layer = (api: AdminApi) =>
-  Layer.mergeAll(bindings(api), deadLetters(api), LetterHandlers.layer(api), RunHandlers.layer(api))
+  Layer.mergeAll(bindings(api), deadLetters(api), LetterHandlers.layer(api), RunHandlers.layer(api), audit(api))
 
 const bindings = (api: AdminApi) =>
   HttpApiBuilder.group(
@@ -28,7 +28,15 @@ const bindings = (api: AdminApi) =>
       const admin = yield* EventBusAdmin
       const openStream = StateStream.make(admin)
       return handlers
-        .handleRaw("register", ({ request }) => Effect.flatMap(jsonText(request), admin.registerJson))
+        .handleRaw("register", ({ request }) =>
+          Effect.gen(function* () {
+            const text = yield* jsonText(request)
+            const { tell } = yield* Caller
+            const body = parsed(text)
+            if (Predicate.hasProperty(body, "name") && typeof body.name === "string") yield* tell({ binding: body.name })
+            return yield* Effect.tap(admin.registerJson(text), ({ key }) => tell({ binding: key }))
+          })
+        )
         .handleRaw("stream", ({ headers, request }) =>
           Effect.sync(() => {
             // Of the server of its own. `AdminWeb` gives a `Request`, and has the socket itself.
@@ -86,6 +94,28 @@ const deadLetters = (api: AdminApi) =>
             onCluster(admin.purge(params.name, cutoffOf(query.olderThan, now)))
           )
       })
+    })
+  )
+
+const audit = (api: AdminApi) =>
+  HttpApiBuilder.group(
+    api,
+    "audit",
+    Effect.fnUntraced(function* (handlers) {
+      const admin = yield* EventBusAdmin
+      /** A plain name is that of bindings of several clusters: the guard has let the caller see those of one. */
+      const keyOf = (name: string) => Effect.catch(admin.keyOf(name), () => Effect.succeed(name))
+      return handlers.handle("audit", ({ query: { after, binding, ...query } }) =>
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const page = admin.audit({
+            ...query,
+            ...(binding === undefined ? {} : { binding: yield* keyOf(binding) }),
+            ...(after === undefined ? {} : { afterMillis: cutoffOf(after, now) })
+          })
+          return yield* onCluster(page)
+        })
+      )
     })
   )
 

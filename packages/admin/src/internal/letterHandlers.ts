@@ -10,6 +10,7 @@ import { EventBusAdmin } from "../EventBusAdmin.ts"
 import { Caller, PayloadAccess } from "./middlewares.ts"
 import { allowed } from "./parameters.ts"
 import { jsonText, onCluster, parsed } from "./requests.ts"
+import { targetOf } from "./selectionTarget.ts"
 import * as SelectionBody from "./selectionBody.ts"
 
 /** Whether the caller may see payloads. */
@@ -27,8 +28,10 @@ export const layer = (api: AdminApi) =>
             const body = SelectionBody.readBody(parsed(yield* jsonText(request)))
             if (Result.isFailure(body)) return yield* new InvalidRequest({ issues: body.failure })
             const { select, ...options } = body.success
-            if (options.transform !== undefined) yield* (yield* Caller).demand("transform")
-            return yield* admin.rehearse(params.name, select, options)
+            const { demand, tell } = yield* Caller
+            yield* tell({ target: { ...targetOf(select), ...options } })
+            if (options.transform !== undefined) yield* demand("transform")
+            return yield* Effect.tap(admin.rehearse(params.name, select, options), ({ id }) => tell({ run: id }))
           })
         )
         .handleAll({

@@ -1,6 +1,7 @@
 /**
  * The declarations of what happens around every endpoint.
  */
+import type { AuditView } from "@eventbus/core"
 import { Context, type Effect } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { AuthorizerFailed } from "../AdminError.ts"
@@ -27,6 +28,8 @@ export class Caller extends Context.Service<
     readonly demand: (permission: Permission) => Effect.Effect<void, Unauthorized | Forbidden | AuthorizerFailed>
     /** Everything that the caller may do, with the binding of the request or with all of them. */
     readonly permissions: Effect.Effect<ReadonlyArray<Permission>>
+    /** Tells the audit log what the body of the request is about. Never a key, a value, a header or a credential. */
+    readonly tell: (detail: AuditView.Detail) => Effect.Effect<void>
   }
 >()("@eventbus/admin/Caller") {}
 
@@ -40,7 +43,8 @@ export class Guard extends HttpApiMiddleware.Service<Guard, { provides: PayloadA
       Errors.loopbackOnly,
       Errors.readOnly,
       Errors.crossSiteRequest,
-      Errors.authorizerFailed
+      Errors.authorizerFailed,
+      Errors.auditUnavailable
     ],
     security: { bearer: HttpApiSecurity.bearer }
   }

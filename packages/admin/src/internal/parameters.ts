@@ -12,6 +12,8 @@ export const allowed = {
   tier: "the number of a retry tier, from 1",
   from: "a time: ISO-8601 with Z or an offset, or epoch milliseconds",
   to: "a time later than from: ISO-8601 with Z or an offset, or epoch milliseconds",
+  after: "a time (ISO-8601 with Z or an offset, or epoch milliseconds), or a duration such as 24h: so long ago",
+  binding: "the name of a binding, or {cluster}:{binding}",
   olderThan: "a time (ISO-8601 with Z or an offset, or epoch milliseconds), or a duration such as 7d, 12 hours or P7D",
   state: `one or more of ${DeadLetterList.states.join(", ")}, with commas`,
   group: "a fingerprint such as v1-9f86d081884c7d65 or own-payments",
@@ -59,6 +61,9 @@ export const tier = parsed("tier", whole)
 export const from = parsed("from", Settings.parseTime)
 export const to = parsed("to", Settings.parseTime)
 export const olderThan = Schema.String.annotate({ description: allowed.olderThan }).check(
+  Schema.makeFilter((text) => !Number.isNaN(cutoffOf(text, 0)))
+)
+export const after = Schema.String.annotate({ description: allowed.after }).check(
   Schema.makeFilter((text) => !Number.isNaN(cutoffOf(text, 0)))
 )
 /** A list in one parameter, since a repeated one is refused. */

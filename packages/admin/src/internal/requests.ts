@@ -4,7 +4,7 @@
 import type { BrokerError, EventBusError, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
 import { ByteSize, Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { ClusterFailed, type DeadLetterNotFound, UnreadableBody } from "../AdminError.ts"
+import { type AuditOff, ClusterFailed, type DeadLetterNotFound, UnreadableBody } from "../AdminError.ts"
 
 const maxBytes = 1024 * 1024
 
@@ -45,6 +45,7 @@ type Own =
   | ReplayRun.UnknownRun
   | ReplayRun.RunOver
   | DeadLetterNotFound
+  | AuditOff
 
 const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "BindingNotFound",
@@ -61,7 +62,8 @@ const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "PlanStale",
   "UnknownRun",
   "RunOver",
-  "DeadLetterNotFound"
+  "DeadLetterNotFound",
+  "AuditOff"
 ])
 
 /** All failures of the cluster are one kind of answer. */

@@ -32,13 +32,15 @@ export const apiOf = Effect.fnUntraced(function* (address: string) {
   const credential = yield* credentialOf
   const client: Client = yield* HttpApiClient.make(AdminApi.make(prefix), {
     baseUrl: url.origin,
-    transformClient: HttpClient.mapRequest((request) =>
-      Option.match(credential, {
+    transformClient: HttpClient.mapRequest((bare) => {
+      // The audit log tells the command line from other callers.
+      const request = HttpClientRequest.setHeader(bare, "x-eventbus-client", "command-line")
+      return Option.match(credential, {
         // A change without a token has to say that no browser was tricked into it.
         onNone: () => HttpClientRequest.setHeader(request, "x-eventbus-csrf", "1"),
         onSome: (secret) => HttpClientRequest.bearerToken(request, Redacted.value(secret))
       })
-    )
+    })
   }).pipe(Effect.provide(FetchHttpClient.layer))
   const asked = <A, E>(asking: Effect.Effect<A, E>): Effect.Effect<A, Failed> =>
     Effect.raceFirst(asking, whenSilent(`${url.origin}${prefix}/health`)).pipe(

@@ -21,7 +21,8 @@ export const planOf = (plan: ReplayPlan.Plan, payload: boolean): Answers.Plan =>
   }
 }
 
-const selectionOf = (select: DeadLetterSelection.DeadLetterSelection, payload: boolean): Answers.Selection => {
+/** A selection. `payload`: with its keys. */
+export const selectionOf = (select: DeadLetterSelection.DeadLetterSelection, payload: boolean): Answers.Selection => {
   const { fingerprints, fromMillis, toMillis, keys, records, all, except } = select
   return {
     ...given("groups", fingerprints),

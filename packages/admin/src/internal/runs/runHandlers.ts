@@ -12,6 +12,7 @@ import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import type * as RunAnswers from "../../RunAnswers.ts"
 import { Caller, PayloadAccess } from "../middlewares.ts"
 import { jsonText, onCluster, parsed } from "../requests.ts"
+import { targetOf } from "../selectionTarget.ts"
 import * as PlanBody from "./planBody.ts"
 
 /** Whether the caller may see payloads. */
@@ -41,6 +42,12 @@ const bodyOf = Effect.fnUntraced(function* <A>(
   return Result.isSuccess(body) ? body.success : yield* new InvalidRequest({ issues: body.failure })
 })
 
+const reasonOf = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const reason = yield* bodyOf(request, PlanBody.readReason)
+  yield* (yield* Caller).tell({ reason })
+  return reason
+})
+
 interface Of {
   readonly name: string
   readonly id: string
@@ -68,21 +75,24 @@ export const layer = (api: AdminApi) =>
         .handleRaw("makePlan", ({ params, request }) =>
           Effect.gen(function* () {
             const body = yield* bodyOf(request, PlanBody.readPlan)
+            const { name: by, tell } = yield* Caller
+            const { select, reason, canaryWait: _, ...settings } = body
+            yield* tell({ reason, target: { ...settings, ...targetOf(select) } })
             yield* demand(needed(body))
-            const { name: by } = yield* Caller
-            return yield* onCluster(admin.makePlan(params.name, { ...body, by }, yield* view))
+            const plan = onCluster(admin.makePlan(params.name, { ...body, by }, yield* view))
+            return yield* Effect.tap(plan, ({ id }) => tell({ run: id }))
           })
         )
         .handleRaw("pauseRun", ({ params, request }) =>
           Effect.gen(function* () {
-            const reason = yield* bodyOf(request, PlanBody.readReason)
+            const reason = yield* reasonOf(request)
             yield* demandToEnd(params)
             return yield* onCluster(admin.pauseRun(params.name, params.id, reason))
           })
         )
         .handleRaw("cancelRun", ({ params, request }) =>
           Effect.gen(function* () {
-            const reason = yield* bodyOf(request, PlanBody.readReason)
+            const reason = yield* reasonOf(request)
             yield* demandToEnd(params)
             return yield* onCluster(admin.cancelRun(params.name, params.id, reason))
           })
@@ -90,6 +100,7 @@ export const layer = (api: AdminApi) =>
         .handleRaw("setRunRate", ({ params, request }) =>
           Effect.gen(function* () {
             const rate = yield* bodyOf(request, PlanBody.readRate)
+            yield* (yield* Caller).tell({ target: { rate } })
             yield* demandOf(params)
             return yield* onCluster(admin.setRunRate(params.name, params.id, rate))
           })

@@ -5,6 +5,7 @@ import { Configuration } from "@eventbus/config"
 import { Binding } from "@eventbus/core"
 import { Effect, Option, References } from "effect"
 import { Flag } from "effect/cli"
+import * as Audited from "../audited.ts"
 import * as Clusters from "../clusters.ts"
 import * as ConfigurationFile from "../configurationFile.ts"
 import { type CommandFailed, refuseUsage } from "../failures.ts"
@@ -12,6 +13,7 @@ import * as Flags from "../flags.ts"
 import * as HandlersModule from "../handlersModule.ts"
 import { atProcess } from "../runningProcess.ts"
 import type * as Target from "../target.ts"
+import * as AuditedOperator from "./auditedOperator.ts"
 import * as DirectOperator from "./directOperator.ts"
 import { type Failed, type Operator, toFailed } from "./operator.ts"
 import * as RemoteOperator from "./remoteOperator.ts"
@@ -73,8 +75,10 @@ const onCluster = Effect.fnUntraced(function* <A>(
   const binding = yield* ConfigurationFile.bindingNamed(bindings, name)
   return yield* Effect.gen(function* () {
     const operator = DirectOperator.make(yield* Binding.deadLetters(binding), yield* Binding.runs(binding))
-    return yield* use(operator)
+    const key = `${configuration.bindings.find((each) => each.name === name)?.cluster ?? "default"}:${name}`
+    return yield* use(AuditedOperator.make(operator, yield* Audited.make, key))
   }).pipe(
+    Effect.provide(Configuration.auditLayer(configuration)),
     Effect.mapError(toFailed),
     Effect.provideService(References.LogToStderr, true),
     Effect.provide(yield* Clusters.layer(configuration, brokers))

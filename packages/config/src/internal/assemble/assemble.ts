@@ -1,7 +1,7 @@
 /**
  * Decodes a tree into settings and checks the rules between settings. One mistake hides neither other mistakes of its binding nor those of other bindings.
  */
-import type { Fleet } from "@eventbus/core"
+import type { Audit, Fleet } from "@eventbus/core"
 import * as BindingSettings from "../../BindingSettings.ts"
 import * as ClusterSettings from "../../ClusterSettings.ts"
 import type { Handlers } from "../../Handlers.ts"
@@ -21,6 +21,8 @@ interface Assembled {
   readonly bindings: ReadonlyArray<BindingSettings.BindingSettings>
   /** Absent when the process joins no fleet. */
   readonly fleet?: Fleet.Settings
+  /** Absent when nothing is audited. */
+  readonly audit?: Audit.Settings
 }
 
 const decodeRoot = decoder(Settings.Root)
@@ -37,9 +39,10 @@ export const all = (
     partial(tree, issues, handlers)
     return undefined
   }
-  const { clusters = {}, bindings, fleet } = decoded.value.eventbus
+  const { clusters = {}, bindings, fleet, audit } = decoded.value.eventbus
   const settings: Assembled = {
     ...(fleet === undefined ? {} : { fleet: fleetOf(fleet) }),
+    ...(audit === undefined ? {} : { audit: auditOf(audit) }),
     clusters: Object.entries(clusters).map(([alias, cluster]) => ClusterSettings.complete(alias, cluster)),
     bindings: Object.entries(bindings).map(([name, binding]) => BindingSettings.complete(name, binding))
   }
@@ -58,6 +61,8 @@ const fleetOf = ({ controlTimeoutMs: controlTimeout, ...fleet }: typeof Settings
   ...fleet,
   controlTimeout
 })
+
+const auditOf = ({ timeoutMs: timeout, ...audit }: typeof Settings.Audit.Type): Audit.Settings => ({ ...audit, timeout })
 
 /** Decodes one binding. Undefined when the schema refuses a part of it. Paths begin below the binding. */
 export const one = (
@@ -143,17 +148,19 @@ const report = (
   }
 }
 
-/** In a file with clusters, every binding must name one of them, and so must the fleet. */
+/** In a file with clusters, every binding must name one of them, and so must the fleet and the audit log. */
 const checkAliases = (tree: Node.Node, issues: Issues.Issues): void => {
   const eventbus = Node.child(tree, "eventbus")
   const clusters = Node.child(eventbus, "clusters")
   const bindings = Node.child(eventbus, "bindings")
-  const fleet = Node.child(eventbus, "fleet")
   if (clusters?._tag !== "Section" || bindings?._tag !== "Section") return
   const known = clusters.entries.map(({ key }) => key)
   const naming = [
     ...bindings.entries.map(({ key, value }) => ({ path: [...bindingsPath, key], value })),
-    ...(fleet?._tag === "Section" ? [{ path: ["eventbus", "fleet"], value: fleet }] : [])
+    ...["fleet", "audit"].flatMap((key) => {
+      const value = Node.child(eventbus, key)
+      return value?._tag === "Section" ? [{ path: ["eventbus", key], value }] : []
+    })
   ]
   for (const { path, value } of naming) {
     const cluster = Node.child(value, "cluster")

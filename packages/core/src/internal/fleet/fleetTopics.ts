@@ -1,11 +1,8 @@
 /**
- * The two topics of a fleet: their configuration, and what does not fit where somebody else has made them. Each is created by those who write to it: the control topic by
- * operators, the fleet topic by processes.
+ * The two topics of a fleet and their configuration. Each is created by those who write to it: the control topic by operators, the fleet topic by processes.
  */
-import { Effect } from "effect"
-import type { Admin, NewTopic } from "../../Broker.ts"
-import type { BrokerError } from "../../BrokerError.ts"
-import { type TopicProblem, UnfitTopic } from "../../FleetView.ts"
+import type { Admin } from "../../Broker.ts"
+import * as OwnTopic from "../publish/ownTopic.ts"
 
 /** The names of the topics. */
 export interface FleetTopics {
@@ -27,56 +24,18 @@ const recommended = {
 
 type Kind = keyof FleetTopics
 
-/** Stands for the setting of a topic that does not exist. */
-const missing = "topic"
-
-const newTopic = (topics: FleetTopics, kind: Kind): NewTopic => ({
+const own = (topics: FleetTopics, kind: Kind): OwnTopic.OwnTopic => ({
   topic: topics[kind],
-  partitions: 1,
-  config: new Map(Object.entries({ ...required[kind], ...recommended[kind] }))
+  required: required[kind],
+  recommended: recommended[kind]
 })
 
 /** Everything about a topic that does not fit. A missing one is the only problem of its own. */
-export const problems = Effect.fnUntraced(function* (
-  admin: Admin,
-  topics: FleetTopics,
-  kind: Kind
-): Effect.fn.Return<ReadonlyArray<TopicProblem>, BrokerError> {
-  const topic = topics[kind]
-  const found = yield* Effect.catchTag(
-    Effect.all([admin.describeTopic(topic), admin.topicConfig(topic)], { concurrency: 2 }),
-    "UnknownTopic",
-    () => Effect.succeed(undefined)
-  )
-  if (found === undefined) return [{ topic, setting: missing, found: "missing", allowed: "one that exists" }]
-  const [{ partitions }, config] = found
-  return [
-    ...(partitions === 1 ? [] : [{ topic, setting: "partitions", found: String(partitions), allowed: "1" }]),
-    ...Object.entries(required[kind]).flatMap(([setting, allowed]) => {
-      const value = config.get(setting) ?? "unknown"
-      return isSame(value, allowed) ? [] : [{ topic, setting, found: value, allowed }]
-    })
-  ]
-})
-
-/** Kafka gives the policies of a topic in any order. */
-const isSame = (one: string, other: string): boolean =>
-  one.split(",").toSorted().join() === other.split(",").toSorted().join()
+export const problems = (admin: Admin, topics: FleetTopics, kind: Kind) => OwnTopic.problems(admin, own(topics, kind))
 
 /** Creates the topic when it is missing, whatever its settings are otherwise. */
-export const createMissing = (admin: Admin, topics: FleetTopics, kind: Kind): Effect.Effect<void, BrokerError> =>
-  Effect.asVoid(Effect.catchTag(admin.describeTopic(topics[kind]), "UnknownTopic", () => create(admin, topics, kind)))
-
-const create = (admin: Admin, topics: FleetTopics, kind: Kind) =>
-  Effect.catchTag(admin.createTopics([newTopic(topics, kind)]), "TopicExists", () => Effect.void)
+export const createMissing = (admin: Admin, topics: FleetTopics, kind: Kind) =>
+  OwnTopic.createMissing(admin, own(topics, kind))
 
 /** Creates the topic when it is missing, and refuses one that does not fit. */
-export const ensure = Effect.fnUntraced(function* (
-  admin: Admin,
-  topics: FleetTopics,
-  kind: Kind
-): Effect.fn.Return<void, BrokerError | UnfitTopic> {
-  const found = yield* problems(admin, topics, kind)
-  if (found[0]?.setting === missing) return yield* create(admin, topics, kind)
-  if (found.length > 0) return yield* new UnfitTopic({ problems: found })
-})
+export const ensure = (admin: Admin, topics: FleetTopics, kind: Kind) => OwnTopic.ensure(admin, own(topics, kind))

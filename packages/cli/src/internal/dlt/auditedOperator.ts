@@ -1,0 +1,53 @@
+/** The operations on dead letters, straight on the cluster, as the audit log tells of them: by the names of the routes of the admin API. */
+import * as AnswersOf from "@eventbus/admin/AnswersOf"
+import { DeadLetterSelection } from "@eventbus/core"
+import type { Audited } from "../audited.ts"
+import type { Operator } from "./operator.ts"
+
+/** `binding`: its key. */
+export const make = (operator: Operator, { change, view }: Audited, binding: string): Operator => ({
+  groups: (states) => view({ action: "groups", binding }, operator.groups(states)),
+  page: (query) => view({ action: "records", binding }, operator.page(query)),
+  letter: (position) =>
+    view(
+      { action: "record", binding, target: { position: DeadLetterSelection.formatPosition(position) } },
+      operator.letter(position)
+    ),
+  rehearse: (selection, options) =>
+    change(
+      { action: "rehearse", binding, permissions: ["replay"], target: { ...AnswersOf.targetOf(selection), ...options } },
+      operator.rehearse(selection, options)
+    ),
+  purge: (beforeMillis) =>
+    change(
+      { action: "purge", binding, permissions: ["discard"], target: { before: new Date(beforeMillis).toISOString() } },
+      operator.purge(beforeMillis)
+    ),
+  plan: (request) => {
+    const { select, reason, canaryWait: _, ...settings } = request
+    const isReplay = request.action === "replay" || request.action === "toTier"
+    const command = {
+      ...{ action: "makePlan", binding, reason, target: { ...settings, ...AnswersOf.targetOf(select) } },
+      permissions: [isReplay ? "replay" : "discard", ...(request.transform === undefined ? [] : ["transform"])]
+    }
+    return change(command, operator.plan(request), ({ id }) => id)
+  },
+  getPlan: (id) => view({ action: "plan", binding, run: id }, operator.getPlan(id)),
+  work: (verb, id, begun) =>
+    change(
+      { action: verb === "apply" ? "applyPlan" : "resumeRun", binding, permissions: ["replay"], run: id },
+      operator.work(verb, id, begun)
+    ),
+  runs: view({ action: "runs", binding }, operator.runs),
+  receipt: (id) => view({ action: "receipt", binding, run: id }, operator.receipt(id)),
+  halt: (verb, id, reason) =>
+    change(
+      { action: verb === "pause" ? "pauseRun" : "cancelRun", binding, permissions: ["operate"], run: id, reason },
+      operator.halt(verb, id, reason)
+    ),
+  setRate: (id, rate) =>
+    change(
+      { action: "setRunRate", binding, permissions: ["replay"], run: id, target: { rate } },
+      operator.setRate(id, rate)
+    )
+})
