@@ -26,8 +26,8 @@ import {
 import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
 import * as Times from "./internal/schema/times.ts"
 
-export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 export { Audit } from "./internal/schema/auditSchema.ts"
+export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 export { Fleet } from "./internal/schema/fleetSchema.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */

@@ -23,7 +23,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import * as Choices from "./Choices.ts"
 import * as Clusters from "./Clusters.ts"
 import * as Defaults from "./Defaults.ts"
-import { ConfigurationValidation, type UnknownCluster } from "./EventBusError.ts"
+import type { UnknownCluster } from "./EventBusError.ts"
 import type { UnfitTopic } from "./FleetView.ts"
 import { Hostname } from "./Hostname.ts"
 import * as AuditLog from "./internal/audit/auditLog.ts"
@@ -60,10 +60,7 @@ export class Audit extends Context.Service<
     /** Creates the topic where it is missing; the first entry does so, too. Fails with `UnfitTopic` when it is there and its settings do not fit. */
     readonly createTopic: Effect.Effect<void, BrokerError | UnfitTopic>
     /** Notes an action, runs it, and notes how it ended. Fails with `AuditUnavailable` before it runs, as `whenUnwritable` says. */
-    readonly around: <A, E, R>(
-      action: Action,
-      run: Effect.Effect<A, E, R>
-    ) => Effect.Effect<A, E | AuditUnavailable, R>
+    readonly around: <A, E, R>(action: Action, run: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AuditUnavailable, R>
     /** Notes that an action begins, and answers the id of its entries. For programs that know more of it at its end; otherwise take `around`. */
     readonly begin: (action: Action) => Effect.Effect<string, AuditUnavailable>
     /** Notes how an action ended that `begin` has noted. Never fails: an entry that cannot be written is a line in the log. */

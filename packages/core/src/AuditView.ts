@@ -17,7 +17,7 @@ export interface Action {
   readonly by?: string
   /** Where it came from. */
   readonly from: Source
-  /** The rights that it needs, by their names. */
+  /** The rights that it makes use of; where it comes to none, those of which it needs one. */
   readonly permissions: ReadonlyArray<string>
   /** The action, such as `pause`, by the name of its route. */
   readonly action: string
@@ -97,4 +97,3 @@ export class AuditUnavailable extends Schema.TaggedError<AuditUnavailable>()("Au
 
 /** Told of an action while it runs, such as the id of the run that it has begun. */
 export type Detail = Pick<Action, "binding" | "target" | "reason" | "run">
-

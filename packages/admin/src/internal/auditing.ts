@@ -24,7 +24,7 @@ const sourceOf = (client: string | undefined): AuditView.Source =>
 export interface Auditing {
   /** What a handler knows of its request, beside what the address says. */
   readonly tell: (detail: AuditView.Detail) => void
-  /** The caller has, and needs, a further permission. */
+  /** The caller has a further permission, and makes use of it. */
   readonly used: (permission: Permission) => void
   /** Runs a change. */
   readonly change: <E, R>(
@@ -59,11 +59,16 @@ export const make = Effect.fnUntraced(function* (log: Log | undefined, { endpoin
     ...(id === undefined ? {} : { run: id })
   }
   let target: AuditView.Target = { ...Object.fromEntries(parameters), ...(position === undefined ? {} : { position }) }
-  const rights = new Set<string>(permissions.slice(0, 1))
+  /** A route that takes one of several permissions is asked for the right ones by its handler. */
+  const rights = new Set<string>(permissions.length === 1 ? permissions : [])
 
   const action = (by: string | undefined): AuditView.Action => ({
     ...(by === undefined ? {} : { by }),
-    ...{ from: sourceOf(headers[clientHeader]), permissions: Array.from(rights), action: endpoint.identifier },
+    ...{
+      from: sourceOf(headers[clientHeader]),
+      permissions: rights.size === 0 ? permissions : Array.from(rights),
+      action: endpoint.identifier
+    },
     ...detail,
     ...(Object.keys(target).length === 0 ? {} : { target })
   })

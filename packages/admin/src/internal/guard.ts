@@ -41,7 +41,7 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
               return caller.failure._tag === "Unauthorized" ? unauthorized(caller.failure) : yield* caller.failure
             }
             const { name } = caller.success
-            const payload = payloadAccess(options, binding, credential)
+            const payload = payloadAccess(options, binding, credential, auditing)
             const { id } = yield* HttpRouter.params
             const answer = respond.pipe(
               Effect.provideService(PayloadAccess, payload.access),
@@ -54,10 +54,7 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             )
             if (!isReading(permissions)) return yield* auditing.change(name, noted)
             const shown = yield* noted
-            if (payload.isSeen()) {
-              auditing.used("view-payload")
-              yield* auditing.view(name)
-            }
+            if (payload.isSeen()) yield* auditing.view(name)
             return shown
           })
       })
@@ -78,8 +75,10 @@ const callerOf = (
   tell: (detail) => Effect.sync(() => auditing.tell(detail)),
   demand: (permission) => {
     if (authorizer === undefined) return Effect.fail(new AuthorizerFailed())
-    auditing.used(permission)
-    return Effect.asVoid(ask(() => authorizer(credential, permission, binding)))
+    return Effect.map(
+      ask(() => authorizer(credential, permission, binding)),
+      () => auditing.used(permission)
+    )
   },
   permissions:
     authorizer === undefined
@@ -94,7 +93,8 @@ const callerOf = (
 const payloadAccess = (
   { authorizer }: Options,
   binding: string | undefined,
-  credential: Redacted.Redacted<string>
+  credential: Redacted.Redacted<string>,
+  { used }: Auditing.Auditing
 ): { readonly access: Effect.Effect<boolean>; readonly isSeen: () => boolean } => {
   let seen = false
   if (authorizer === undefined) return { access: Effect.succeed(false), isSeen: () => false }
@@ -105,6 +105,7 @@ const payloadAccess = (
       {
         onSuccess: () => {
           seen = true
+          used("view-payload")
           return true
         },
         onFailure: () => false

@@ -33,7 +33,8 @@ const bindings = (api: AdminApi) =>
             const text = yield* jsonText(request)
             const { tell } = yield* Caller
             const body = parsed(text)
-            if (Predicate.hasProperty(body, "name") && typeof body.name === "string") yield* tell({ binding: body.name })
+            if (Predicate.hasProperty(body, "name") && typeof body.name === "string")
+              yield* tell({ binding: body.name })
             return yield* Effect.tap(admin.registerJson(text), ({ key }) => tell({ binding: key }))
           })
         )

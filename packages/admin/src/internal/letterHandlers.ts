@@ -10,8 +10,8 @@ import { EventBusAdmin } from "../EventBusAdmin.ts"
 import { Caller, PayloadAccess } from "./middlewares.ts"
 import { allowed } from "./parameters.ts"
 import { jsonText, onCluster, parsed } from "./requests.ts"
-import { targetOf } from "./selectionTarget.ts"
 import * as SelectionBody from "./selectionBody.ts"
+import { targetOf } from "./selectionTarget.ts"
 
 /** Whether the caller may see payloads. */
 const view = Effect.map(Effect.flatten(PayloadAccess), (payload) => ({ payload }))

@@ -1,7 +1,7 @@
 /**
  * A selection of dead letters as the audit log has it: without the keys of records, of which it has the number.
  */
-import { type AuditView, type DeadLetterSelection } from "@eventbus/core"
+import type { AuditView, DeadLetterSelection } from "@eventbus/core"
 import * as RunAnswers from "./runs/runAnswers.ts"
 
 export const targetOf = (select: DeadLetterSelection.DeadLetterSelection): AuditView.Target => {

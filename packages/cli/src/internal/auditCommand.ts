@@ -2,7 +2,7 @@
  * `eventbus audit`: who did what, why, and with which outcome, straight from the topic of the audit log or by the admin API of a running process.
  */
 import type * as AuditAnswers from "@eventbus/admin/AuditAnswers"
-import { Configuration, Settings } from "@eventbus/config"
+import { Settings } from "@eventbus/config"
 import { Audit, type AuditView, LogFormat } from "@eventbus/core"
 import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -23,7 +23,9 @@ const flags = {
   url: Flag.optional(Target.requiredUrl),
   after: Flag.String("after").pipe(
     Flag.withMetavar("time"),
-    Flag.withDescription("Only what was done since: a time in ISO-8601 or epoch milliseconds, or a duration such as 24h"),
+    Flag.withDescription(
+      "Only what was done since: a time in ISO-8601 or epoch milliseconds, or a duration such as 24h"
+    ),
     Flag.optional
   ),
   binding: Flag.String("binding").pipe(Flag.withDescription("Only about this binding"), Flag.optional),
@@ -77,7 +79,9 @@ const timeOf = Effect.fnUntraced(function* (text: string) {
   const time = Settings.parseTime(text)
   const millis = Number.isNaN(time) ? (yield* Clock.currentTimeMillis) - Settings.parseDuration(text) : time
   return Number.isNaN(millis)
-    ? yield* refuseUsage(`--after is "${text}"; allowed is a time in ISO-8601, epoch milliseconds, or a duration such as 24h`)
+    ? yield* refuseUsage(
+        `--after is "${text}"; allowed is a time in ISO-8601, epoch milliseconds, or a duration such as 24h`
+      )
     : millis
 })
 
@@ -118,7 +122,19 @@ const targetText = (target: AuditAnswers.AuditEntry["target"] = {}): string =>
 
 const textOf = ({ entries, next }: AuditAnswers.AuditPage): string => {
   const rows = entries.map((entry) => {
-    const { at, by = "unknown", action, binding = "", target, run = "", outcome, error, reason = "", from, repeats } = entry
+    const {
+      at,
+      by = "unknown",
+      action,
+      binding = "",
+      target,
+      run = "",
+      outcome,
+      error,
+      reason = "",
+      from,
+      repeats
+    } = entry
     const ended = [outcome, ...(error === undefined ? [] : [`(${error})`]), ...(repeats === 0 ? [] : [`+${repeats}`])]
     return [at, by, from, action, binding, targetText(target), run, ended.join(" "), reason].map(LogFormat.oneLine)
   })

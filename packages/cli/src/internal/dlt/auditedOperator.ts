@@ -15,7 +15,12 @@ export const make = (operator: Operator, { change, view }: Audited, binding: str
     ),
   rehearse: (selection, options) =>
     change(
-      { action: "rehearse", binding, permissions: ["replay"], target: { ...AnswersOf.targetOf(selection), ...options } },
+      {
+        action: "rehearse",
+        binding,
+        permissions: ["replay"],
+        target: { ...AnswersOf.targetOf(selection), ...options }
+      },
       operator.rehearse(selection, options)
     ),
   purge: (beforeMillis) =>

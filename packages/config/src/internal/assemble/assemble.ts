@@ -62,7 +62,10 @@ const fleetOf = ({ controlTimeoutMs: controlTimeout, ...fleet }: typeof Settings
   controlTimeout
 })
 
-const auditOf = ({ timeoutMs: timeout, ...audit }: typeof Settings.Audit.Type): Audit.Settings => ({ ...audit, timeout })
+const auditOf = ({ timeoutMs: timeout, ...audit }: typeof Settings.Audit.Type): Audit.Settings => ({
+  ...audit,
+  timeout
+})
 
 /** Decodes one binding. Undefined when the schema refuses a part of it. Paths begin below the binding. */
 export const one = (

@@ -70,7 +70,11 @@ export const encode = ({ id, host, action, ending, repeats }: NewEntry): Uint8Ar
   const { by, from, permissions, binding, reason, run } = action
   return Format.encode({
     ...{ id, by: by && cut(by), from, host, permissions, action: action.action },
-    ...{ binding: binding && cut(binding), target: fitting(action.target), reason: reason && cut(reason, longestReason) },
+    ...{
+      binding: binding && cut(binding),
+      target: fitting(action.target),
+      reason: reason && cut(reason, longestReason)
+    },
     ...{ outcome: ending?.outcome ?? "begun", error: ending?.error, run },
     ...(repeats === 0 ? {} : { repeats })
   })

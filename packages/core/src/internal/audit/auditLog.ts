@@ -21,15 +21,10 @@ export interface AuditLog {
   readonly end: (id: string, action: Action, ending: Ending) => Effect.Effect<void>
   readonly view: (action: Action) => Effect.Effect<void, AuditUnavailable>
   readonly refused: (action: Action, error: string) => Effect.Effect<void>
-  readonly around: <A, E, R>(
-    action: Action,
-    run: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E | AuditUnavailable, R>
+  readonly around: <A, E, R>(action: Action, run: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AuditUnavailable, R>
 }
 
-export const make = Effect.fnUntraced(function* (
-  options: Options
-): Effect.fn.Return<AuditLog, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<AuditLog, never, Scope.Scope> {
   const { topic, hostname, whenUnwritable } = options
   const append = yield* AuditWriter.make(options.broker, topic, options.timeoutMillis)
   const repeats = Repeats.make()

@@ -61,8 +61,7 @@ const read = Effect.fnUntraced(function* (
   const [offsets] = yield* ReplayProgress.logOffsetsOf(admin, topic)
   const { logStart, logEnd } = offsets ?? { logStart: 0n, logEnd: 0n }
   const scan = yield* TopicScan.open({ broker, admin })
-  const range = (from: bigint, to: bigint) =>
-    Stream.runCollect(scan.read({ topic, partition: 0, from, to }))
+  const range = (from: bigint, to: bigint) => Stream.runCollect(scan.read({ topic, partition: 0, from, to }))
 
   /** Actions whose end was read. */
   const ended = new Set<string>()
