@@ -84,7 +84,7 @@ const audit = HttpApiGroup.make("audit").add(
   HttpApiEndpoint.get("audit", "/audit", {
     query: {
       after: Schema.optionalKey(Parameters.after),
-      binding: Schema.optionalKey(Parameters.name),
+      binding: Schema.optionalKey(Parameters.binding),
       before: Schema.optionalKey(Parameters.before),
       limit: Schema.optionalKey(Parameters.limit)
     },

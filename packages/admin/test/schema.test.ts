@@ -67,6 +67,7 @@ describe("OPS-18 OpenAPI", () => {
         assert.deepStrictEqual(operations.map(({ method, path }) => `${method} ${path}`).sort(), [
           "DELETE /eventbus/bindings/{name}",
           "DELETE /eventbus/bindings/{name}/dlt",
+          "GET /eventbus/audit",
           "GET /eventbus/bindings",
           "GET /eventbus/bindings/{name}",
           "GET /eventbus/bindings/{name}/dlt/groups",
@@ -118,7 +119,8 @@ describe("OPS-18 OpenAPI", () => {
     property(async (run, { operations }) => {
       const good: Readonly<Record<string, string>> = {
         ...{ count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
-        ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" }
+        ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" },
+        ...{ after: "1h", binding: "orders" }
       }
       // A text without a digit is neither a number nor a time nor a duration.
       const nonsense = fc.string({ unit: "grapheme" }).filter((text) => !/\d/.test(text))
@@ -152,6 +154,7 @@ describe("OPS-18 OpenAPI", () => {
       const texts: Readonly<Record<string, fc.Arbitrary<string>>> = {
         text: fc.constantFrom("", "x".repeat(201)),
         reason: fc.constantFrom("", " ", "x".repeat(1_001)),
+        binding: fc.constantFrom("", "x".repeat(1_025)),
         group: fc.constantFrom("", "v1-", "own-", "v1 a", "a"),
         state: fc.constantFrom("", "open", "waiting,", "WAITING", "waiting failed"),
         before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20))

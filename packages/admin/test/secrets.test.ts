@@ -24,6 +24,7 @@ const routes = [
   ["GET", "/eventbus/bindings/orders"],
   ["GET", "/eventbus/bindings/halted"],
   ["GET", "/eventbus/health"],
+  ["GET", "/eventbus/audit"],
   ["GET", "/eventbus/openapi.json"],
   ["GET", "/eventbus/bindings/orders/dlt/stats"],
   ["GET", "/eventbus/bindings/orders/dlt/groups"],

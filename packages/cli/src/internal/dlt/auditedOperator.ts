@@ -4,6 +4,9 @@ import { DeadLetterSelection } from "@eventbus/core"
 import type { Audited } from "../audited.ts"
 import type { Operator } from "./operator.ts"
 
+/** Work on a run needs one of them: that for the action of its plan. */
+const worker = ["replay", "discard"]
+
 /** `binding`: its key. */
 export const make = (operator: Operator, { change, view }: Audited, binding: string): Operator => ({
   groups: (states) => view({ action: "groups", binding }, operator.groups(states)),
@@ -40,7 +43,7 @@ export const make = (operator: Operator, { change, view }: Audited, binding: str
   getPlan: (id) => view({ action: "plan", binding, run: id }, operator.getPlan(id)),
   work: (verb, id, begun) =>
     change(
-      { action: verb === "apply" ? "applyPlan" : "resumeRun", binding, permissions: ["replay"], run: id },
+      { action: verb === "apply" ? "applyPlan" : "resumeRun", binding, permissions: worker, run: id },
       operator.work(verb, id, begun)
     ),
   runs: view({ action: "runs", binding }, operator.runs),
@@ -52,7 +55,7 @@ export const make = (operator: Operator, { change, view }: Audited, binding: str
     ),
   setRate: (id, rate) =>
     change(
-      { action: "setRunRate", binding, permissions: ["replay"], run: id, target: { rate } },
+      { action: "setRunRate", binding, permissions: worker, run: id, target: { rate } },
       operator.setRate(id, rate)
     )
 })
