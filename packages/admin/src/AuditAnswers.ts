@@ -17,7 +17,7 @@ export const AuditEntry = Schema.Struct({
   from: Schema.String,
   /** The name of the host that wrote the entry. */
   host: Schema.String,
-  /** The rights that it made use of; where it came to none, those of which it needs one. */
+  /** The permissions that the caller made use of; where it came to none, those of which it needs one. */
   permissions: Schema.Array(Schema.String),
   /** The name of its route, such as `pause`. */
   action: Schema.String,

@@ -1,4 +1,5 @@
 export * as AdminApi from "./AdminApi.ts"
+export * as AdminAudit from "./AdminAudit.ts"
 export * as AdminError from "./AdminError.ts"
 export * as AdminRoutes from "./AdminRoutes.ts"
 export * as AdminRuns from "./AdminRuns.ts"

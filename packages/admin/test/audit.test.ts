@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer } from "@eventbus/admin"
 import { BrokerError } from "@eventbus/core"
 import { FaultPlan } from "@eventbus/testkit"
-import { Effect, Logger, Redacted, Schema } from "effect"
-import { type Answer, binding, callOf, eventually, start } from "./api.ts"
+import { Effect, Logger, Redacted } from "effect"
+import { type Answer, binding, callOf, eventually, Refused, start } from "./api.ts"
 
 const topic = "__eventbus.audit"
 const canary = "canary-s3cr3t"
@@ -21,8 +21,6 @@ const authorizer = Authorizer.fromTokens([
   }
 ])
 
-class CardDeclined extends Schema.TaggedError<CardDeclined>()("CardDeclined", { card: Schema.String }) {}
-
 /** A dead letter that is full of the canary, in a program whose log lines are kept. */
 const started = Effect.fnUntraced(function* (audit: Parameters<typeof start>[0] = { audit: {} }) {
   const lines: Array<string> = []
@@ -30,7 +28,7 @@ const started = Effect.fnUntraced(function* (audit: Parameters<typeof start>[0] 
   const program = yield* start({
     authorizer,
     bindings: [
-      binding("orders", { handler: () => Effect.die(new CardDeclined({ card: canary })) }),
+      binding("orders", { handler: () => Effect.fail(Object.assign(new Refused(), { message: canary })) }),
       binding("payments", { topic: "payments" })
     ],
     ...audit

@@ -17,7 +17,7 @@
  * Everything is checked before anything starts. `ConfigurationValidation` lists all mistakes, each with its path, the value, the allowed values, and
  * file, line and column.
  */
-import { Audit, Binding, type Broker, EventBusConnector, EventBusError, Fleet } from "@eventbus/core"
+import { type Audit, Binding, type Broker, EventBusConnector, EventBusError, type Fleet } from "@eventbus/core"
 import { Effect, Layer } from "effect"
 import type * as BindingSettings from "./BindingSettings.ts"
 import type * as ClusterSettings from "./ClusterSettings.ts"
@@ -25,8 +25,8 @@ import type { Handlers } from "./Handlers.ts"
 import * as Assemble from "./internal/assemble/assemble.ts"
 import * as HandlerChecks from "./internal/assemble/handlerChecks.ts"
 import * as NamedBinding from "./internal/assemble/namedBinding.ts"
+import * as Operating from "./internal/assemble/operating.ts"
 import * as SettingRules from "./internal/assemble/settingRules.ts"
-import * as UnknownCluster from "./internal/assemble/unknownCluster.ts"
 import * as Overrides from "./internal/environment/environment.ts"
 import * as Variables from "./internal/environment/variables.ts"
 import { canonical } from "./internal/files/canonical.ts"
@@ -282,19 +282,9 @@ export const layer = <R>(
     Effect.map(bindings(configuration, handlers), (all) => {
       const [first, ...others] = all.map((binding) => Binding.layer(binding))
       const connector = first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
-      const joined =
-        configuration.fleet === undefined
-          ? connector
-          : Layer.provide(connector, UnknownCluster.asIssueOf("eventbus.fleet", Fleet.layer(configuration.fleet)))
-      return Layer.merge(joined, auditLayer(configuration))
+      return Operating.layer(configuration, connector)
     })
   )
-
-/** The audit log of the file, for programs of operators; nothing where the file has none. */
-export const auditLayer = ({
-  audit
-}: Pick<Configuration, "audit">): Layer.Layer<never, EventBusError.ConfigurationValidation, Broker.Broker> =>
-  audit === undefined ? Layer.empty : UnknownCluster.asIssueOf("eventbus.audit", Audit.layer(audit))
 
 /** `load` and `layer` in one step, for a program whose brokers do not come from the file. */
 export const layerFile = <R>(

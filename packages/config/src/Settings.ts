@@ -7,11 +7,9 @@
  */
 import { Broker, Choices, Defaults, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
-import { Audit } from "./internal/schema/auditSchema.ts"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
 import * as Durations from "./internal/schema/durations.ts"
-import { Fleet } from "./internal/schema/fleetSchema.ts"
 import {
   decimal,
   duration,
@@ -23,12 +21,12 @@ import {
   whole,
   withDefault
 } from "./internal/schema/leaves.ts"
+import { Audit, Fleet } from "./internal/schema/operatingSchema.ts"
 import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
 import * as Times from "./internal/schema/times.ts"
 
-export { Audit } from "./internal/schema/auditSchema.ts"
 export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
-export { Fleet } from "./internal/schema/fleetSchema.ts"
+export { Audit, Fleet } from "./internal/schema/operatingSchema.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
 export const parseDuration: (text: string) => number = Durations.parse

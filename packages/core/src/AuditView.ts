@@ -17,7 +17,7 @@ export interface Action {
   readonly by?: string
   /** Where it came from. */
   readonly from: Source
-  /** The rights that it makes use of; where it comes to none, those of which it needs one. */
+  /** The permissions that it makes use of; where it comes to none, those of which it needs one. */
   readonly permissions: ReadonlyArray<string>
   /** The action, such as `pause`, by the name of its route. */
   readonly action: string

@@ -22,7 +22,7 @@ const sourceOf = (client: string | undefined): AuditView.Source =>
   client === "console" || client === "command-line" ? client : "http"
 
 export interface Auditing {
-  /** What a handler knows of its request, beside what the address says. */
+  /** A handler tells what it knows of its request, beside what the address says. */
   readonly tell: (detail: AuditView.Detail) => void
   /** The caller has a further permission, and makes use of it. */
   readonly used: (permission: Permission) => void
@@ -60,13 +60,13 @@ export const make = Effect.fnUntraced(function* (log: Log | undefined, { endpoin
   }
   let target: AuditView.Target = { ...Object.fromEntries(parameters), ...(position === undefined ? {} : { position }) }
   /** A route that takes one of several permissions is asked for the right ones by its handler. */
-  const rights = new Set<string>(permissions.length === 1 ? permissions : [])
+  const used = new Set<string>(permissions.length === 1 ? permissions : [])
 
   const action = (by: string | undefined): AuditView.Action => ({
     ...(by === undefined ? {} : { by }),
     ...{
       from: sourceOf(headers[clientHeader]),
-      permissions: rights.size === 0 ? permissions : Array.from(rights),
+      permissions: used.size === 0 ? permissions : Array.from(used),
       action: endpoint.identifier
     },
     ...detail,
@@ -78,7 +78,7 @@ export const make = Effect.fnUntraced(function* (log: Log | undefined, { endpoin
       detail = { ...detail, ...others }
       target = { ...target, ...more }
     },
-    used: (permission) => void rights.add(permission),
+    used: (permission) => void used.add(permission),
     change: (by, run) =>
       log === undefined
         ? run
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function* (log: Log | undefined, { endpoin
 })
 
 /** How a request ended. */
-export const endingOf = (exit: Answer): AuditView.Ending => {
+const endingOf = (exit: Answer): AuditView.Ending => {
   if (Exit.isSuccess(exit))
     return exit.value.status < 300 ? { outcome: "done" } : { outcome: "refused", error: `Status${exit.value.status}` }
   return Audit.endingOf(Exit.failCause(Cause.map(exit.cause, errorOf)))

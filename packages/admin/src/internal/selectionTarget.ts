@@ -4,6 +4,7 @@
 import type { AuditView, DeadLetterSelection } from "@eventbus/core"
 import * as RunAnswers from "./runs/runAnswers.ts"
 
+/** The parts of a selection that name no record by its key. */
 export const targetOf = (select: DeadLetterSelection.DeadLetterSelection): AuditView.Target => {
   const { keys: _, ...target } = RunAnswers.selectionOf(select, false)
   return target

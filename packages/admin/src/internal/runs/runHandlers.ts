@@ -53,6 +53,21 @@ interface Of {
   readonly id: string
 }
 
+/** The audit log has the settings and the selection of the plan, and its id. */
+const makePlan = Effect.fnUntraced(function* (
+  admin: EventBusAdmin["Service"],
+  name: string,
+  request: HttpServerRequest.HttpServerRequest
+) {
+  const body = yield* bodyOf(request, PlanBody.readPlan)
+  const { name: by, tell } = yield* Caller
+  const { select, reason, canaryWait: _, ...settings } = body
+  yield* tell({ reason, target: { ...settings, ...targetOf(select) } })
+  yield* demand(needed(body))
+  const plan = onCluster(admin.makePlan(name, { ...body, by }, yield* view))
+  return yield* Effect.tap(plan, ({ id }) => tell({ run: id }))
+})
+
 export const layer = (api: AdminApi) =>
   HttpApiBuilder.group(
     api,
@@ -72,17 +87,7 @@ export const layer = (api: AdminApi) =>
           Effect.catchTag(demandOf(of), "Forbidden", () => Effect.fail(forbidden))
         )
       return handlers
-        .handleRaw("makePlan", ({ params, request }) =>
-          Effect.gen(function* () {
-            const body = yield* bodyOf(request, PlanBody.readPlan)
-            const { name: by, tell } = yield* Caller
-            const { select, reason, canaryWait: _, ...settings } = body
-            yield* tell({ reason, target: { ...settings, ...targetOf(select) } })
-            yield* demand(needed(body))
-            const plan = onCluster(admin.makePlan(params.name, { ...body, by }, yield* view))
-            return yield* Effect.tap(plan, ({ id }) => tell({ run: id }))
-          })
-        )
+        .handleRaw("makePlan", ({ params, request }) => makePlan(admin, params.name, request))
         .handleRaw("pauseRun", ({ params, request }) =>
           Effect.gen(function* () {
             const reason = yield* reasonOf(request)

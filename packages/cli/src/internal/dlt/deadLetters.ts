@@ -2,8 +2,8 @@
  * The parts that the commands on dead letters share: the binding, straight on its cluster or in a running process, and their flags.
  */
 import { Configuration } from "@eventbus/config"
-import { Binding } from "@eventbus/core"
-import { Effect, Option, References } from "effect"
+import { Audit, Binding } from "@eventbus/core"
+import { Effect, Layer, Option, References } from "effect"
 import { Flag } from "effect/cli"
 import * as Audited from "../audited.ts"
 import * as Clusters from "../clusters.ts"
@@ -78,7 +78,7 @@ const onCluster = Effect.fnUntraced(function* <A>(
     const key = `${configuration.bindings.find((each) => each.name === name)?.cluster ?? "default"}:${name}`
     return yield* use(AuditedOperator.make(operator, yield* Audited.make, key))
   }).pipe(
-    Effect.provide(Configuration.auditLayer(configuration)),
+    Effect.provide(configuration.audit === undefined ? Layer.empty : Audit.layer(configuration.audit)),
     Effect.mapError(toFailed),
     Effect.provideService(References.LogToStderr, true),
     Effect.provide(yield* Clusters.layer(configuration, brokers))

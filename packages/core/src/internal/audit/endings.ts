@@ -9,6 +9,7 @@ const of = (error: unknown): Ending => {
   return { outcome: isOfCluster ? "failed" : "refused", error: tag }
 }
 
+/** How an action ended that was run to this exit: `failed` for defects, interruptions and errors of the cluster, `refused` for all other errors. */
 export const endingOf = (exit: Exit.Exit<unknown, unknown>): Ending => {
   if (Exit.isSuccess(exit)) return { outcome: "done" }
   if (Cause.hasDies(exit.cause)) return { outcome: "failed", error: "Defect" }

@@ -1,4 +1,4 @@
-/** The keys below `eventbus.fleet`. */
+/** The keys below `eventbus.fleet` and `eventbus.audit`: what operators have of the process. */
 import { Choices, Defaults, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
 import { duration, oneOf, section, text, topicName, withDefault } from "./leaves.ts"
@@ -23,5 +23,21 @@ export const Fleet = section(
       Ranges.fleet.controlTimeout
     ).pipe(withDefault(Defaults.fleet.controlTimeoutMillis)),
     version: Schema.optionalKey(text("The version of the application, for operators."))
+  }
+)
+
+/** The audit log of operators' actions. */
+export const Audit = section(
+  "An audit log of who did what, why and with which outcome. Without this section nothing is audited.",
+  {
+    cluster: text("The alias of the cluster that has the topic.").pipe(withDefault(Defaults.binding.cluster)),
+    topic: topicName("The topic of the entries.").pipe(withDefault(Defaults.audit.topic)),
+    whenUnwritable: oneOf(
+      "What becomes of an action whose entry cannot be written.",
+      Choices.audit.whenUnwritable
+    ).pipe(withDefault(Defaults.audit.whenUnwritable)),
+    timeoutMs: duration("How long an entry may take to be acknowledged.", Ranges.audit.timeout).pipe(
+      withDefault(Defaults.audit.timeoutMillis)
+    )
   }
 )
