@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
-import { eventbus, folderWith } from "../../packages/cli/test/eventbus.ts"
+import { eventbus, folderWith, program, start } from "../../packages/cli/test/eventbus.ts"
 import * as Bus from "./bus.ts"
 
 KafkaSuite.shared("the audit log on the command line", (bootstrap) => {
@@ -20,12 +20,12 @@ KafkaSuite.shared("the audit log on the command line", (bootstrap) => {
     default: { brokers: [${bootstrap.map((each) => `"${each}"`).join(", ")}] }
   audit: ${audit}
   bindings:
-    orders: { topic: ${topic}, group-id: ${topic} }
+    orders: { topic: ${topic}, group-id: ${topic}, handler: charge }
 `
     })
     const run = (command: string, ...rest: ReadonlyArray<string>) =>
       eventbus(folder, "dlt", command, "app.yaml", "orders", ...rest)
-    return { run, audit: (...rest: ReadonlyArray<string>) => eventbus(folder, "audit", "app.yaml", ...rest) }
+    return { folder, run, audit: (...rest: ReadonlyArray<string>) => eventbus(folder, "audit", "app.yaml", ...rest) }
   })
 
   Bus.story(
@@ -62,6 +62,31 @@ KafkaSuite.shared("the audit log on the command line", (bootstrap) => {
         assert.match(plan.by, /^.+@.+$/)
         for (const { value } of yield* Bus.readAll(log)) assert.notInclude(new TextDecoder().decode(value!), "s3cr3t")
       })
+  )
+
+  Bus.story(bootstrap, "OPS-25 a process of `eventbus run --http` audits as its file says", () =>
+    Effect.gen(function* () {
+      const log = Bus.fresh("audit-run")
+      const { folder, audit } = yield* prepared("cli-run", `{ topic: ${log} }`)
+      const running = start(folder, "run", "app.yaml", "--handlers", program("handlers"), "--http", "0")
+      yield* Effect.addFinalizer(() => Effect.sync(() => running.process.kill("SIGKILL")))
+      const address = () => /Admin API listens on http:\/\/\S*:(\d+)/.exec(running.out())?.[1]
+      yield* Bus.until("it listens", () => address() !== undefined, { otherwise: running.out })
+      const pause = Effect.promise(() =>
+        fetch(`http://127.0.0.1:${address()}/eventbus/bindings/orders/pause?reason=x`, { method: "POST" })
+      )
+      yield* Bus.until(
+        "the API answers",
+        Effect.map(pause, ({ status }) => status === 403),
+        { otherwise: running.out }
+      )
+      const { entries } = JSON.parse((yield* audit("--json")).out)
+      const { by, action, outcome, error, from } = entries[0]
+      assert.deepStrictEqual(
+        [by, action, outcome, error, from],
+        ["this machine", "pause", "refused", "ReadOnly", "http"]
+      )
+    })
   )
 
   Bus.story(
