@@ -5,7 +5,7 @@
  * import { EventBusAdmin } from "@eventbus/admin"
  * import { Effect } from "effect"
  *
- * export const today = Effect.flatMap(EventBusAdmin.EventBusAdmin, (admin) => admin.audit({ afterMillis: Date.now() - 86_400_000 }))
+ * export const ofOrders = Effect.flatMap(EventBusAdmin.EventBusAdmin, (admin) => admin.audit({ binding: "orders" }))
  * ```
  */
 import type { Audit, AuditView, BrokerError, Replay } from "@eventbus/core"
