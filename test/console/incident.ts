@@ -7,7 +7,7 @@ import { served } from "./browser.ts"
 
 export const tokens = { operator: "token-of-the-operator", viewer: "token-of-the-viewer", orders: "token-for-orders" }
 
-const authorizer = Authorizer.fromTokens([
+export const authorizer = Authorizer.fromTokens([
   {
     token: Redacted.make(tokens.operator),
     name: "anna",

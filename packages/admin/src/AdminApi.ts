@@ -8,6 +8,7 @@ import * as Answers from "./Answers.ts"
 import * as AuditAnswers from "./AuditAnswers.ts"
 import * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as Errors from "./internal/errorSchemas.ts"
+import { held } from "./internal/held/heldEndpoints.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import * as Parameters from "./internal/parameters.ts"
 import { runs } from "./internal/runs/runEndpoints.ts"
@@ -193,7 +194,7 @@ const letters = HttpApiGroup.make("letters").add(
 /** The API below a prefix. */
 export const make = (prefix: `/${string}` = "/eventbus") =>
   HttpApi.make("EventBusAdmin")
-    .add(bindings, deadLetters, letters, runs, audit)
+    .add(bindings, held, deadLetters, letters, runs, audit)
     .middleware(RefusedParameters)
     .middleware(Guard)
     .prefix(prefix)

@@ -36,7 +36,9 @@ export const BindingSummary = Schema.Struct({
    */
   deadLetters: optional(Schema.Int),
   /** Absent for a binding without a circuit breaker. */
-  breaker: optional(Schema.String)
+  breaker: optional(Schema.String),
+  /** How many records, or batches that cannot be read, wait for the decision of an operator in this process. Absent while none does. */
+  undecided: optional(Schema.Int)
 })
 export type BindingSummary = typeof BindingSummary.Type
 

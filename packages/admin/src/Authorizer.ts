@@ -20,10 +20,10 @@ import { permissions } from "./internal/permissions.ts"
  *
  * - `view`: read states, figures, health and dead letter statistics.
  * - `view-payload`: see keys, values, headers and the messages of errors in answers about dead letters. A request needs `view` beside it. Each such answer is a line in the log.
- * - `operate`: start, stop, pause and resume; pause and cancel runs over dead letters.
+ * - `operate`: start, stop, pause and resume; dead-letter records that hold their partition; pause and cancel runs over dead letters.
  * - `replay`: publish dead letters again, by plans and runs too, and rehearse that.
  * - `transform`: let a named function of the binding repair dead letters on their way. A plan with one needs `replay` beside it.
- * - `discard`: purge dead letters, give them up, and bring those back that were given up.
+ * - `discard`: purge dead letters, give them up, and bring those back that were given up; skip records that hold their partition.
  * - `admin`: register and remove bindings.
  */
 export const Permission = Schema.Literals(permissions)

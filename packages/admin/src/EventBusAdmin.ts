@@ -31,11 +31,13 @@ import {
 import { Context, Effect, Layer } from "effect"
 import type { AdminAudit } from "./AdminAudit.ts"
 import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
+import type { AdminHeld } from "./AdminHeld.ts"
 import type { AdminRuns, View } from "./AdminRuns.ts"
 import type * as Answers from "./Answers.ts"
 import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
 import * as AuditOperations from "./internal/auditOperations.ts"
+import * as HeldOperations from "./internal/held/heldOperations.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
 import * as MetricsSummary from "./internal/metricsSummary.ts"
 import * as Registration from "./internal/registration.ts"
@@ -71,7 +73,8 @@ export type TierCommand = (
 export class EventBusAdmin extends Context.Service<
   EventBusAdmin,
   AdminRuns &
-    AdminAudit & {
+    AdminAudit &
+    AdminHeld & {
       /** Every binding, by key. Asks no broker. */
       readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
       /** One binding, with its figures. Asks no broker. */
@@ -207,7 +210,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
 
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf),
-    ...{ ...runs, ...(yield* AuditOperations.make) },
+    ...{ ...runs, ...(yield* AuditOperations.make), ...HeldOperations.make(connector) },
     list: Effect.map(connector.listBindings, (all) => summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,

@@ -78,6 +78,7 @@ describe("OPS-18 OpenAPI", () => {
           "GET /eventbus/bindings/{name}/dlt/runs",
           "GET /eventbus/bindings/{name}/dlt/runs/{id}",
           "GET /eventbus/bindings/{name}/dlt/stats",
+          "GET /eventbus/bindings/{name}/held",
           "GET /eventbus/bindings/{name}/permissions",
           "GET /eventbus/health",
           "GET /eventbus/stream",
@@ -91,6 +92,8 @@ describe("OPS-18 OpenAPI", () => {
           "POST /eventbus/bindings/{name}/dlt/runs/{id}/pause",
           "POST /eventbus/bindings/{name}/dlt/runs/{id}/rate",
           "POST /eventbus/bindings/{name}/dlt/runs/{id}/resume",
+          "POST /eventbus/bindings/{name}/held/{position}/dead-letter",
+          "POST /eventbus/bindings/{name}/held/{position}/skip",
           "POST /eventbus/bindings/{name}/pause",
           "POST /eventbus/bindings/{name}/resume",
           "POST /eventbus/bindings/{name}/start",
@@ -120,7 +123,7 @@ describe("OPS-18 OpenAPI", () => {
       const good: Readonly<Record<string, string>> = {
         ...{ count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
         ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" },
-        ...{ after: "1h", binding: "orders" }
+        ...{ after: "1h", binding: "orders", reason: "x", topic: "orders" }
       }
       // A text without a digit is neither a number nor a time nor a duration.
       const nonsense = fc.string({ unit: "grapheme" }).filter((text) => !/\d/.test(text))
@@ -155,6 +158,7 @@ describe("OPS-18 OpenAPI", () => {
         text: fc.constantFrom("", "x".repeat(201)),
         reason: fc.constantFrom("", " ", "x".repeat(1_001)),
         binding: fc.constantFrom("", "x".repeat(1_025)),
+        topic: fc.constantFrom("", "..", "a b", "x".repeat(250)),
         group: fc.constantFrom("", "v1-", "own-", "v1 a", "a"),
         state: fc.constantFrom("", "open", "waiting,", "WAITING", "waiting failed"),
         before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20))

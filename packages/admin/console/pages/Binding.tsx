@@ -7,6 +7,7 @@ import { Ask } from "../parts/Ask.tsx"
 import { announce } from "../parts/announce.tsx"
 import { BindingTabs, nameOf } from "../parts/BindingTabs.tsx"
 import { Line } from "../parts/chart.tsx"
+import { Held } from "../parts/Held.tsx"
 import { type Column, Facts, Problem, Section, StateMark, Table, Waiting } from "../parts/layout.tsx"
 import { counted, duration, number, Since } from "../parts/text.tsx"
 
@@ -144,7 +145,8 @@ const factsOf = ({ topic, groupId, since, pausedBy, lag, breaker, metrics, consu
   ] as const
 
 const Detail = (props: CommandsProps) => {
-  const { binding } = props
+  const { binding, reload } = props
+  const { undecided = 0 } = binding
   const lags = lagsOf(binding.key)
   return (
     <>
@@ -161,18 +163,9 @@ const Detail = (props: CommandsProps) => {
           ))}
         </ul>
       )}
-      {binding.held.length > 0 && (
+      {undecided > 0 && (
         <Section title="Records that wait for a decision">
-          <Table
-            label="Records that wait for a decision"
-            rows={binding.held}
-            keyOf={({ topic, partition, offset }) => `${topic}-${partition}@${offset}`}
-            columns={[
-              { title: "Record", of: ({ topic, partition, offset }) => `${topic}-${partition} at ${offset}` },
-              { title: "Failed with", of: ({ exceptionClass }) => exceptionClass },
-              { title: "Since", of: ({ since }) => <Since at={since} /> }
-            ]}
-          />
+          <Held binding={binding.key} count={undecided} decided={reload} />
         </Section>
       )}
       <Facts facts={factsOf(binding)} />

@@ -6,6 +6,7 @@ import { wordsOf } from "../data/reasons.ts"
 import { to } from "../data/route.ts"
 import { announce } from "../parts/announce.tsx"
 import { nameOf } from "../parts/BindingTabs.tsx"
+import { Held } from "../parts/Held.tsx"
 import { type Column, Section, StateMark, Table, Title, Waiting } from "../parts/layout.tsx"
 import { counted, duration, number, Since } from "../parts/text.tsx"
 
@@ -51,6 +52,19 @@ const Sentence = ({ reason }: { readonly reason: HealthReason }) => {
     </li>
   )
 }
+
+/** Its buttons are there at once: a partition stands until somebody decides. */
+const Undecided = ({ binding: { key, undecided = 0 } }: { readonly binding: BindingSummary }) => (
+  <li class="bad">
+    <p>
+      <strong>
+        <a href={to.binding(key)}>{nameOf(key)}</a> has {counted(undecided, "record")} that{" "}
+        {undecided === 1 ? "waits" : "wait"} for a decision
+      </strong>
+    </p>
+    <Held binding={key} count={undecided} />
+  </li>
+)
 
 const Letters = ({ binding: { key, deadLetters = 0 } }: { readonly binding: BindingSummary }) => (
   <li class="mild">
@@ -117,9 +131,11 @@ const Bindings = ({ bindings }: { readonly bindings: ReadonlyArray<BindingSummar
 }
 
 const verdictOf = ({ bindings, health }: State): string => {
+  const undecided = bindings.reduce((sum, each) => sum + (each.undecided ?? 0), 0)
   const worse = health.reasons.filter(({ reason }) => wordsOf(reason).isMild !== true).length
   const mild = health.reasons.length - worse
   if (worse > 0) return `${counted(worse, "thing is", "things are")} wrong`
+  if (undecided > 0) return `${counted(undecided, "record waits", "records wait")} for a decision`
   if (mild > 0) return `${counted(mild, "thing holds", "things hold")} records back`
   return bindings.length === 0 ? "No binding is registered" : "All bindings work"
 }
@@ -137,17 +153,21 @@ export const Now = () => {
         <Waiting refusal={refusal} />
       </>
     )
+  const undecided = state.bindings.filter((binding) => (binding.undecided ?? 0) > 0)
   const letters = state.bindings.filter(({ deadLetters = 0 }) => deadLetters > 0)
   return (
     <>
       <Title name="Now">{verdict}</Title>
-      {state.health.reasons.length + letters.length > 0 && (
+      {state.health.reasons.length + undecided.length + letters.length > 0 && (
         <ul class="sentences" aria-label="What needs a look, the worst first">
           {state.health.reasons.map((reason) => (
             <Sentence
               key={`${reason.reason} ${reason.cluster} ${reason.bindings} ${reason.topic} ${reason.partition} ${reason.message.replace(/\d+/g, "")}`}
               reason={reason}
             />
+          ))}
+          {undecided.map((binding) => (
+            <Undecided key={binding.key} binding={binding} />
           ))}
           {letters.map((binding) => (
             <Letters key={binding.key} binding={binding} />

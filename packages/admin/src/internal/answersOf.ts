@@ -14,6 +14,13 @@ export const isDate = (millis: number | undefined): millis is number =>
 export const keyOf = ({ cluster, name }: Pick<Snapshot.BindingSnapshot, "cluster" | "name">): string =>
   `${cluster}:${name}`
 
+/** Undefined for none. */
+const undecidedOf = ({ held, partitions, trials }: Snapshot.BindingSnapshot): number | undefined => {
+  const batches = partitions.filter(({ unreadable }) => unreadable !== undefined).length
+  const count = held.length + batches + (trials?.only === undefined ? 0 : 1)
+  return count === 0 ? undefined : count
+}
+
 export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: number): Answers.BindingSummary => {
   const { name, cluster, topic, groupId, state, sinceMillis, pausedBy, pausedTiers, partitions, breaker } = snapshot
   return {
@@ -25,7 +32,8 @@ export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: numb
     partitions: partitions.length,
     consumersRunning: snapshot.consumers.filter(({ status }) => status === "running").length,
     ...given("deadLetters", deadLetters),
-    ...(breaker === undefined ? {} : { breaker: breaker.state })
+    ...(breaker === undefined ? {} : { breaker: breaker.state }),
+    ...given("undecided", undecidedOf(snapshot))
   }
 }
 

@@ -9,6 +9,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
+import * as HeldHandlers from "./held/heldHandlers.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
 import { Caller } from "./middlewares.ts"
 import { allowed, cutoffOf } from "./parameters.ts"
@@ -18,7 +19,14 @@ import * as StateStream from "./stateStream.ts"
 import * as StuckCallers from "./stuckCallers.ts"
 
 export const layer = (api: AdminApi) =>
-  Layer.mergeAll(bindings(api), deadLetters(api), LetterHandlers.layer(api), RunHandlers.layer(api), audit(api))
+  Layer.mergeAll(
+    bindings(api),
+    HeldHandlers.layer(api),
+    deadLetters(api),
+    LetterHandlers.layer(api),
+    RunHandlers.layer(api),
+    audit(api)
+  )
 
 const bindings = (api: AdminApi) =>
   HttpApiBuilder.group(

@@ -1,20 +1,16 @@
 /**
  * The handlers of the routes about dead letters, one by one and in groups. Each asks whether its caller may see payloads.
  */
-import { DeadLetterGroup, DeadLetterSelection } from "@eventbus/core"
+import { DeadLetterGroup } from "@eventbus/core"
 import { Effect, Result } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
-import { Caller, PayloadAccess } from "./middlewares.ts"
-import { allowed } from "./parameters.ts"
-import { jsonText, onCluster, parsed } from "./requests.ts"
+import { Caller, payloadView } from "./middlewares.ts"
+import { jsonText, onCluster, parsed, positionOf } from "./requests.ts"
 import * as SelectionBody from "./selectionBody.ts"
 import { targetOf } from "./selectionTarget.ts"
-
-/** Whether the caller may see payloads. */
-const view = Effect.map(Effect.flatten(PayloadAccess), (payload) => ({ payload }))
 
 export const layer = (api: AdminApi) =>
   HttpApiBuilder.group(
@@ -40,7 +36,7 @@ export const layer = (api: AdminApi) =>
               const states = state?.filter(isGroupState)
               if (state !== undefined && states?.length !== state.length) return yield* wrongState(state)
               const options = states === undefined ? {} : { states }
-              return yield* onCluster(admin.groups(params.name, { ...options, ...(yield* view) }))
+              return yield* onCluster(admin.groups(params.name, { ...options, ...(yield* payloadView) }))
             }),
           records: ({ params, query: { group, state, ...rest } }) =>
             Effect.gen(function* () {
@@ -49,15 +45,15 @@ export const layer = (api: AdminApi) =>
                 ...(group === undefined ? {} : { fingerprint: group }),
                 ...(state === undefined ? {} : { states: state })
               }
-              return yield* onCluster(admin.letters(params.name, { ...query, ...(yield* view) }))
+              return yield* onCluster(admin.letters(params.name, { ...query, ...(yield* payloadView) }))
             }),
           record: ({ params }) =>
             Effect.gen(function* () {
-              const position = DeadLetterSelection.parsePosition(params.position)
-              if (position === undefined) return yield* wrongPosition(params.position)
-              return yield* onCluster(admin.letter(params.name, position, yield* view))
+              const position = yield* positionOf(params.position, "position")
+              return yield* onCluster(admin.letter(params.name, position, yield* payloadView))
             }),
-          rehearsal: ({ params }) => Effect.flatMap(view, (options) => admin.rehearsal(params.name, params.id, options))
+          rehearsal: ({ params }) =>
+            Effect.flatMap(payloadView, (options) => admin.rehearsal(params.name, params.id, options))
         })
     })
   )
@@ -73,6 +69,3 @@ const wrongState = (state: ReadonlyArray<string>) =>
       ]
     })
   )
-
-const wrongPosition = (found: string) =>
-  Effect.fail(new InvalidRequest({ issues: [{ path: "position", found, allowed: allowed.position }] }))

@@ -2,7 +2,7 @@
  * The declarations of what happens around every endpoint.
  */
 import type { AuditView } from "@eventbus/core"
-import { Context, type Effect } from "effect"
+import { Context, Effect } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { AuthorizerFailed } from "../AdminError.ts"
 import type { Forbidden, Permission, Unauthorized } from "../Authorizer.ts"
@@ -17,6 +17,9 @@ export class RequiredPermission extends Context.Service<RequiredPermission, Read
 export class PayloadAccess extends Context.Service<PayloadAccess, Effect.Effect<boolean>>()(
   "@eventbus/admin/PayloadAccess"
 ) {}
+
+/** What the service may show to the caller. */
+export const payloadView = Effect.map(Effect.flatten(PayloadAccess), (payload) => ({ payload }))
 
 /** The caller of a request that was let through. */
 export class Caller extends Context.Service<

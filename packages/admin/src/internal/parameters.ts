@@ -2,7 +2,7 @@
  * The parameters of requests. A value that is refused is reported with the values that are allowed.
  */
 import { Settings } from "@eventbus/config"
-import { DeadLetterList, DeadLetterSelection } from "@eventbus/core"
+import { DeadLetterList, DeadLetterSelection, TopicName } from "@eventbus/core"
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 /** The values that each parameter may have, by its name. */
@@ -22,6 +22,8 @@ export const allowed = {
   before: "'next' of the page before",
   limit: "a whole number, 1 to 500",
   position: "the position of a dead letter in its topic, such as 3@17",
+  heldPosition: "the position of a held record in its topic, such as 3@1204",
+  topic: "the topic of the record, where it is not the main one of the binding",
   id: "the id of a rehearsal",
   runId: "the id of a plan, and of its run",
   lastEventId: "the id of the last event of another stream: the state that it names is not sent again"
@@ -85,6 +87,8 @@ export const binding = textOf("binding", ({ length }) => length >= 1 && length <
 export const before = textOf("before", DeadLetterList.isCursor)
 export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))
 export const position = Schema.String.annotate({ description: allowed.position })
+export const heldPosition = Schema.String.annotate({ description: allowed.heldPosition })
+export const topic = textOf("topic", (given) => TopicName.illegal(given) === undefined)
 export const id = Schema.String.annotate({ description: allowed.id })
 export const lastEventId = Schema.String.annotate({ description: allowed.lastEventId })
 export const runId = Schema.String.annotate({ description: allowed.runId })

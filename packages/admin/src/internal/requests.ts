@@ -1,10 +1,18 @@
 /**
  * The parts that handlers of routes share: the body of a request, and the failures of the cluster as one kind of answer.
  */
-import type { BrokerError, EventBusError, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
+import {
+  type BrokerError,
+  DeadLetterSelection,
+  type EventBusError,
+  type Replay,
+  type ReplayPlan,
+  type ReplayRun
+} from "@eventbus/core"
 import { ByteSize, Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { type AuditOff, ClusterFailed, type DeadLetterNotFound, UnreadableBody } from "../AdminError.ts"
+import { type AuditOff, ClusterFailed, type DeadLetterNotFound, InvalidRequest, UnreadableBody } from "../AdminError.ts"
+import { allowed } from "./parameters.ts"
 
 const maxBytes = 1024 * 1024
 
@@ -20,6 +28,17 @@ export const jsonText = (request: HttpServerRequest.HttpServerRequest): Effect.E
     Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.fromInputUnsafe(maxBytes)),
     Effect.mapError(() => new UnreadableBody({ reason: "it cannot be read, or is larger than 1 MiB" }))
   )
+}
+
+/** The position that a path names. `what`: of which kind of record. */
+export const positionOf = (
+  text: string,
+  what: "position" | "heldPosition"
+): Effect.Effect<DeadLetterSelection.Position, InvalidRequest> => {
+  const position = DeadLetterSelection.parsePosition(text)
+  return position === undefined
+    ? Effect.fail(new InvalidRequest({ issues: [{ path: "position", found: text, allowed: allowed[what] }] }))
+    : Effect.succeed(position)
 }
 
 /** Undefined for a text that is not JSON: as a whole it may hold a secret, so nobody quotes it. */

@@ -10,13 +10,10 @@ import { InvalidRequest, type ParameterIssue } from "../../AdminError.ts"
 import type { Permission } from "../../Authorizer.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import type * as RunAnswers from "../../RunAnswers.ts"
-import { Caller, PayloadAccess } from "../middlewares.ts"
+import { Caller, payloadView } from "../middlewares.ts"
 import { jsonText, onCluster, parsed } from "../requests.ts"
 import { targetOf } from "../selectionTarget.ts"
 import * as PlanBody from "./planBody.ts"
-
-/** Whether the caller may see payloads. */
-const view = Effect.map(Effect.flatten(PayloadAccess), (payload) => ({ payload }))
 
 /** The permissions that a plan needs, all of them. */
 const needed = ({
@@ -64,7 +61,7 @@ const makePlan = Effect.fnUntraced(function* (
   const { select, reason, canaryWait: _, ...settings } = body
   yield* tell({ reason, target: { ...settings, ...targetOf(select) } })
   yield* demand(needed(body))
-  const plan = onCluster(admin.makePlan(name, { ...body, by }, yield* view))
+  const plan = onCluster(admin.makePlan(name, { ...body, by }, yield* payloadView))
   return yield* Effect.tap(plan, ({ id }) => tell({ run: id }))
 })
 
@@ -126,10 +123,10 @@ export const layer = (api: AdminApi) =>
         )
         .handleAll({
           plan: ({ params }) =>
-            Effect.flatMap(view, (options) => onCluster(admin.getPlan(params.name, params.id, options))),
-          runs: ({ params }) => Effect.flatMap(view, (options) => onCluster(admin.runs(params.name, options))),
+            Effect.flatMap(payloadView, (options) => onCluster(admin.getPlan(params.name, params.id, options))),
+          runs: ({ params }) => Effect.flatMap(payloadView, (options) => onCluster(admin.runs(params.name, options))),
           receipt: ({ params }) =>
-            Effect.flatMap(view, (options) => onCluster(admin.receipt(params.name, params.id, options)))
+            Effect.flatMap(payloadView, (options) => onCluster(admin.receipt(params.name, params.id, options)))
         })
     })
   )

@@ -1,0 +1,36 @@
+/**
+ * The answers of the admin API about records that wait for the decision of an operator. Times are ISO-8601 texts in UTC.
+ *
+ * The message of an error may quote the record, so it is there only for callers with the permission `view-payload`.
+ */
+import { Schema } from "effect"
+
+const optional = Schema.optionalKey
+
+/** A record, or a batch that cannot be read, about which an operator can decide. */
+export const Held = Schema.Struct({
+  /** Its place in its topic, as `{partition}@{offset}`. */
+  position: Schema.String,
+  topic: Schema.String,
+  /**
+   * `record`: it holds its partition, since its attempts are used up or its route is a pause. `candidate`: it is all that a half-open circuit breaker has to try. `batch`: the
+   * records from here on cannot be read.
+   */
+  kind: Schema.Literals(["record", "candidate", "batch"]),
+  /** The decisions that it allows. Nothing of a batch can be dead-lettered. */
+  decisions: Schema.Array(Schema.Literals(["skip", "dead-letter"])),
+  since: Schema.String,
+  /** Of a `record`. */
+  exceptionClass: optional(Schema.String),
+  /** The message of its error. Only with `view-payload`. */
+  message: optional(Schema.String),
+  /** The last offset of a `batch`. */
+  lastOffset: optional(Schema.String),
+  /** Why a `batch` cannot be read, and the remedy. */
+  detail: optional(Schema.String)
+})
+export type Held = typeof Held.Type
+
+/** Everything of a binding that waits for a decision in this process. */
+export const AllHeld = Schema.Struct({ held: Schema.Array(Held) })
+export type AllHeld = typeof AllHeld.Type

@@ -1,0 +1,45 @@
+/**
+ * Turns what of a binding waits for a decision into answers that JSON can hold. Without `payload`, nothing in them quotes a record.
+ */
+import { DeadLetterSelection, type Snapshot } from "@eventbus/core"
+import type * as Answers from "../../HeldAnswers.ts"
+import { given, isoOf } from "../answersOf.ts"
+
+type Parts = Pick<Snapshot.BindingSnapshot, "held" | "partitions" | "trials">
+
+export const heldOf = (parts: Parts, payload: boolean): Answers.AllHeld => ({
+  held: [...recordsOf(parts, payload), ...candidatesOf(parts), ...batchesOf(parts)]
+})
+
+const bothDecisions = ["skip", "dead-letter"] as const
+
+const recordsOf = ({ held }: Parts, payload: boolean): ReadonlyArray<Answers.Held> =>
+  held.map((record) => ({
+    ...{ position: DeadLetterSelection.formatPosition(record), topic: record.topic, kind: "record" },
+    ...{ decisions: bothDecisions, since: isoOf(record.sinceMillis), exceptionClass: record.failure.className },
+    ...given("message", payload ? record.failure.message : undefined)
+  }))
+
+const candidatesOf = ({ trials }: Parts): ReadonlyArray<Answers.Held> => {
+  const only = trials?.only
+  if (only === undefined) return []
+  const { topic, sinceMillis } = only
+  return [
+    {
+      ...{ position: DeadLetterSelection.formatPosition(only), topic, kind: "candidate" },
+      ...{ decisions: bothDecisions, since: isoOf(sinceMillis) }
+    }
+  ]
+}
+
+const batchesOf = ({ partitions }: Parts): ReadonlyArray<Answers.Held> =>
+  partitions.flatMap(({ unreadable }) => {
+    if (unreadable === undefined) return []
+    const { topic, lastOffset, detail, remedy, sinceMillis } = unreadable
+    return [
+      {
+        ...{ position: DeadLetterSelection.formatPosition(unreadable), topic, kind: "batch", decisions: ["skip"] },
+        ...{ since: isoOf(sinceMillis), lastOffset: String(lastOffset), detail: `${detail}. ${remedy}` }
+      }
+    ]
+  })

@@ -1,0 +1,37 @@
+/**
+ * The routes about records that wait for the decision of an operator, as a declaration.
+ */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import * as Answers from "../../Answers.ts"
+import * as HeldAnswers from "../../HeldAnswers.ts"
+import * as Errors from "../errorSchemas.ts"
+import { RequiredPermission } from "../middlewares.ts"
+import * as Parameters from "../parameters.ts"
+
+const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
+
+/** The position is the precondition: a decision is about exactly this record. */
+const decision = {
+  params: { name: Parameters.name, position: Parameters.heldPosition },
+  query: { reason: Parameters.reason, topic: Schema.optionalKey(Parameters.topic) },
+  success: Answers.BindingSummary,
+  error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.recordNotHeld]
+} as const
+
+export const held = HttpApiGroup.make("held").add(
+  HttpApiEndpoint.get("held", "/bindings/:name/held", {
+    params: { name: Parameters.name },
+    success: HeldAnswers.AllHeld,
+    error: lookup
+  })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "Everything that waits for the decision of an operator in this process"),
+  // A record that is skipped is lost to the binding, as a dead letter that is given up.
+  HttpApiEndpoint.post("skipHeld", "/bindings/:name/held/:position/skip", decision)
+    .annotate(RequiredPermission, ["discard"])
+    .annotate(OpenApi.Summary, "Drop a held record, so that its partition goes on"),
+  HttpApiEndpoint.post("deadLetterHeld", "/bindings/:name/held/:position/dead-letter", decision)
+    .annotate(RequiredPermission, ["operate"])
+    .annotate(OpenApi.Summary, "Send a held record to the dead letter topic, so that its partition goes on")
+)
