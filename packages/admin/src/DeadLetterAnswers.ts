@@ -132,6 +132,11 @@ export const Payload = Schema.Struct({
   value: Content,
   /** All headers, in order. A value that is no text is in base 64. */
   headers: Schema.Array(Schema.Struct({ name: Schema.String, value: optional(Schema.String) })),
+  /**
+   * Absent where the program has no mask. `applied`: key, value and headers are what its mask shows. `failed`: the mask gave no answer, so all of them are hidden, and the log
+   * says why.
+   */
+  mask: optional(Schema.Literals(["applied", "failed"])),
   /** The causes of the last error, the outermost first. */
   causes: Schema.Array(Schema.Struct({ exceptionClass: Schema.String, message: Schema.String }))
 })

@@ -39,10 +39,12 @@ import * as AnswersOf from "./internal/answersOf.ts"
 import * as AuditOperations from "./internal/auditOperations.ts"
 import * as HeldOperations from "./internal/held/heldOperations.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
+import { type Shown, shownBy } from "./internal/masking.ts"
 import * as MetricsSummary from "./internal/metricsSummary.ts"
 import * as Registration from "./internal/registration.ts"
 import * as Rehearsals from "./internal/rehearsals.ts"
 import * as RunOperations from "./internal/runs/runOperations.ts"
+import type { Mask, MaskText } from "./Mask.ts"
 
 /** The failures of a lifecycle command. */
 export type CommandError = EventBusConnector.BindingLookupError | EventBusError.InvalidContainerState
@@ -162,6 +164,13 @@ export class EventBusAdmin extends Context.Service<
 export interface Options<R> {
   /** The handlers that registrations can name. Default: none, so that nothing can be registered. */
   readonly handlers?: Handlers.Handlers<R>
+  /** Decides which parts of a dead letter answers show, to everybody. Default: callers who may see payloads see all of it. */
+  readonly mask?: Mask
+  /**
+   * Decides what answers show of texts that may quote a record: keys in lists, messages of errors, reasons in words. Default: all; beside a `mask`, nothing. With either function,
+   * no text is looked for in payloads.
+   */
+  readonly maskText?: MaskText
 }
 
 /** The service over the program's running connector. With `Audit.layer` below it, the HTTP routes audit. It needs what the handlers require, and the broker, for bindings that are registered later. */
@@ -170,7 +179,8 @@ export const layer = <R = never>(
 ): Layer.Layer<EventBusAdmin, never, EventBusConnector.EventBusConnector | Broker.Broker | R> =>
   Layer.effect(EventBusAdmin, make(options))
 
-const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
+const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R>) {
+  const shown = shownBy(masking)
   const connector = yield* EventBusConnector.EventBusConnector
   const context = yield* Effect.context<Broker.Broker | R>()
   // Phase 1 of the shutdown (connector seed §4.11). The layers of bindings drain before the connector itself closes, and this one closes before them.
@@ -206,11 +216,11 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
 
   const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
   const rehearsals = yield* Rehearsals.make
-  const runs = yield* RunOperations.make(connector)
+  const runs = yield* RunOperations.make(connector, shown)
 
   return EventBusAdmin.of({
-    ...letterOperations(connector, rehearsals, keyOf),
-    ...{ ...runs, ...(yield* AuditOperations.make), ...HeldOperations.make(connector) },
+    ...letterOperations(connector, rehearsals, keyOf, shown),
+    ...{ ...runs, ...(yield* AuditOperations.make), ...HeldOperations.make(connector, shown) },
     list: Effect.map(connector.listBindings, (all) => summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,
@@ -258,20 +268,24 @@ type KeyOf = EventBusAdmin["Service"]["keyOf"]
 const letterOperations = (
   connector: EventBusConnector.EventBusConnector["Service"],
   rehearsals: Rehearsals.Rehearsals,
-  keyOf: KeyOf
+  keyOf: KeyOf,
+  shown: Shown
 ): Pick<EventBusAdmin["Service"], "groups" | "letters" | "letter" | "rehearse" | "rehearsal"> => ({
   groups: Effect.fnUntraced(function* (name, { payload = false, ...options } = {}) {
     const letters = yield* connector.deadLetters(name)
-    return LetterAnswers.groupsOf(yield* letters.groups(options), payload)
+    return LetterAnswers.groupsOf(yield* letters.groups(options), shown(payload))
   }),
   letters: Effect.fnUntraced(function* (name, { payload = false, ...query } = {}) {
     const letters = yield* connector.deadLetters(name)
-    return LetterAnswers.pageOf(yield* letters.letters({ ...query, searchesPayload: payload }), payload)
+    return LetterAnswers.pageOf(
+      yield* letters.letters({ ...query, searchesPayload: shown(payload) === true }),
+      shown(payload)
+    )
   }),
   letter: Effect.fnUntraced(function* (name, position, { payload = false } = {}) {
     const letters = yield* connector.deadLetters(name)
     const found = yield* letters.letter(position)
-    if (found !== undefined) return LetterAnswers.letterOf(found, payload)
+    if (found !== undefined) return LetterAnswers.letterOf(found, shown(payload))
     const binding = yield* keyOf(name)
     return yield* new DeadLetterNotFound({ binding, position: DeadLetterSelection.formatPosition(position) })
   }),
@@ -286,6 +300,6 @@ const letterOperations = (
     return LetterAnswers.rehearsalOf(begun, false)
   }),
   rehearsal: Effect.fnUntraced(function* (name, id, { payload = false } = {}) {
-    return LetterAnswers.rehearsalOf(yield* rehearsals.find(yield* keyOf(name), id), payload)
+    return LetterAnswers.rehearsalOf(yield* rehearsals.find(yield* keyOf(name), id), shown(payload))
   })
 })

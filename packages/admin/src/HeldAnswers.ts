@@ -8,7 +8,7 @@ import { Schema } from "effect"
 const optional = Schema.optionalKey
 
 /** A record, or a batch that cannot be read, about which an operator can decide. */
-export const Held = Schema.Struct({
+export const HeldRecord = Schema.Struct({
   /** Its place in its topic, as `{partition}@{offset}`. */
   position: Schema.String,
   topic: Schema.String,
@@ -29,8 +29,8 @@ export const Held = Schema.Struct({
   /** Why a `batch` cannot be read, and the remedy. */
   detail: optional(Schema.String)
 })
-export type Held = typeof Held.Type
+export type HeldRecord = typeof HeldRecord.Type
 
 /** Everything of a binding that waits for a decision in this process. */
-export const AllHeld = Schema.Struct({ held: Schema.Array(Held) })
+export const AllHeld = Schema.Struct({ held: Schema.Array(HeldRecord) })
 export type AllHeld = typeof AllHeld.Type

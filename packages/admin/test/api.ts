@@ -1,5 +1,5 @@
 /** A program in memory with the admin API, called as a framework calls it. */
-import { AdminServer, AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
+import { AdminServer, AdminWeb, Authorizer, EventBusAdmin, type Mask } from "@eventbus/admin"
 import { Handlers } from "@eventbus/config"
 import { Audit, Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
@@ -96,6 +96,8 @@ interface Options extends Omit<AdminWeb.Options, "authorizer"> {
   readonly handlers?: Handlers.Handlers<never>
   /** Default: no audit log. */
   readonly audit?: Audit.Settings
+  readonly mask?: Mask.Mask
+  readonly maskText?: Mask.MaskText
   /** Aliases beside `default`, each a name of the same cluster. */
   readonly clusters?: ReadonlyArray<string>
 }
@@ -140,11 +142,15 @@ export const startOn = (broker: Broker.Broker["Service"], options: Options) =>
 const make = Effect.fnUntraced(
   function* (
     connected: Broker.Broker["Service"],
-    { bindings = [binding()], clusters = [], handlers: own, audit, ...routes }: Options
+    { bindings = [binding()], clusters = [], handlers: own, audit, mask, maskText, ...routes }: Options
   ) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (open) => Scope.close(open, Exit.void))
     const broker = Layer.succeed(Broker.Broker, connected)
-    const program = EventBusAdmin.layer({ handlers: own ?? handlers }).pipe(
+    const program = EventBusAdmin.layer({
+      handlers: own ?? handlers,
+      ...(mask === undefined ? {} : { mask }),
+      ...(maskText === undefined ? {} : { maskText })
+    }).pipe(
       Layer.provideMerge(EventBusConnector.layer),
       Layer.provideMerge(audit === undefined ? Layer.empty : Audit.layer(audit)),
       Layer.provideMerge(Clusters.layerMap(new Map(["default", ...clusters].map((alias) => [alias, broker]))))

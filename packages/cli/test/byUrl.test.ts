@@ -77,39 +77,48 @@ describe("eventbus --url", () => {
     })
   )
 
-  it.live("OPS-11 OPS-22 held lists the records that hold their partition, and skips or dead-letters exactly one of them", () =>
-    Effect.gen(function* () {
-      const handled: Array<string> = []
-      const orders = Binding.make("orders", {
-        ...{ topic: "orders", groupId: "orders-group", value: Serde.string, onError: { Refused: Route.pause } },
-        handler: ({ value }) => (value === "good" ? Effect.sync(() => void handled.push(value)) : Effect.fail(new Refused()))
-      })
-      const program = yield* start({ bindings: [orders] })
-      const url = yield* served(program.web)
-      const held = (...args: ReadonlyArray<string>) =>
-        Effect.provideService(
-          eventbus("/nowhere", "held", ...args, "--url", url),
-          ConfigProvider.ConfigProvider,
-          ConfigProvider.fromUnknown({ EVENTBUS_TOKEN: token })
+  it.live(
+    "OPS-11 OPS-22 held lists the records that hold their partition, and skips or dead-letters exactly one of them",
+    () =>
+      Effect.gen(function* () {
+        const handled: Array<string> = []
+        const orders = Binding.make("orders", {
+          ...{ topic: "orders", groupId: "orders-group", value: Serde.string, onError: { Refused: Route.pause } },
+          handler: ({ value }) =>
+            value === "good" ? Effect.sync(() => void handled.push(value)) : Effect.fail(new Refused())
+        })
+        const program = yield* start({ bindings: [orders] })
+        const url = yield* served(program.web)
+        const held = (...args: ReadonlyArray<string>) =>
+          Effect.provideService(
+            eventbus("/nowhere", "held", ...args, "--url", url),
+            ConfigProvider.ConfigProvider,
+            ConfigProvider.fromUnknown({ EVENTBUS_TOKEN: token })
+          )
+        yield* program.append("orders", "one", "two", "good")
+        const listed = yield* eventually(held("list", "orders"), ({ out }) => out.includes("0@0"))
+        assert.match(listed.out, /^1 record waits for a decision\n0@0 {2}orders {2}record {2}since \S+ {2}Refused\n$/)
+        const skipped = yield* held("skip", "orders", "0@0", ...why)
+        assert.deepStrictEqual([skipped.code, skipped.err], [0, ""])
+        yield* eventually(held("list", "orders", "--json"), ({ out }) => out.includes("0@1"))
+        // Somebody else has decided about it meanwhile.
+        const late = yield* held("skip", "orders", "0@0", ...why)
+        assert.deepStrictEqual([late.code, late.out], [1, ""])
+        assert.include(late.err, "is not held in this process; held: orders-0@1")
+        const stored = yield* held("dead-letter", "orders", "0@1", ...why, "--topic", "orders", "--json")
+        assert.deepStrictEqual([stored.code, JSON.parse(stored.out).key], [0, "default:orders"])
+        const none = yield* eventually(held("list", "orders", "--json"), ({ out }) => JSON.parse(out).held.length === 0)
+        assert.strictEqual(none.code, 0)
+        yield* eventually(
+          Effect.sync(() => handled.length),
+          (count) => count === 1
         )
-      yield* program.append("orders", "one", "two", "good")
-      const listed = yield* eventually(held("list", "orders"), ({ out }) => out.includes("0@0"))
-      assert.match(listed.out, /^1 record waits for a decision\n0@0 {2}orders {2}record {2}since \S+ {2}Refused\n$/)
-      const skipped = yield* held("skip", "orders", "0@0", ...why)
-      assert.deepStrictEqual([skipped.code, skipped.err], [0, ""])
-      yield* eventually(held("list", "orders", "--json"), ({ out }) => out.includes("0@1"))
-      // Somebody else has decided about it meanwhile.
-      const late = yield* held("skip", "orders", "0@0", ...why)
-      assert.deepStrictEqual([late.code, late.out], [1, ""])
-      assert.include(late.err, "is not held in this process; held: orders-0@1")
-      const stored = yield* held("dead-letter", "orders", "0@1", ...why, "--topic", "orders", "--json")
-      assert.deepStrictEqual([stored.code, JSON.parse(stored.out).key], [0, "default:orders"])
-      const none = yield* eventually(held("list", "orders", "--json"), ({ out }) => JSON.parse(out).held.length === 0)
-      assert.strictEqual(none.code, 0)
-      yield* eventually(Effect.sync(() => handled.length), (count) => count === 1)
-      for (const args of [["0@0", "--reason", " "], ["7", ...why]])
-        assert.strictEqual((yield* held("skip", "orders", ...args)).code, 2)
-    })
+        for (const args of [
+          ["0@0", "--reason", " "],
+          ["7", ...why]
+        ])
+          assert.strictEqual((yield* held("skip", "orders", ...args)).code, 2)
+      })
   )
 
   it.live("OPS-22 every answer about dead letters is that of the same command on the cluster", () =>

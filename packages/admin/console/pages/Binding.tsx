@@ -7,7 +7,7 @@ import { Ask } from "../parts/Ask.tsx"
 import { announce } from "../parts/announce.tsx"
 import { BindingTabs, nameOf } from "../parts/BindingTabs.tsx"
 import { Line } from "../parts/chart.tsx"
-import { Held } from "../parts/Held.tsx"
+import { HeldRecords } from "../parts/HeldRecords.tsx"
 import { type Column, Facts, Problem, Section, StateMark, Table, Waiting } from "../parts/layout.tsx"
 import { counted, duration, number, Since } from "../parts/text.tsx"
 
@@ -165,7 +165,7 @@ const Detail = (props: CommandsProps) => {
       )}
       {undecided > 0 && (
         <Section title="Records that wait for a decision">
-          <Held binding={binding.key} count={undecided} decided={reload} />
+          <HeldRecords binding={binding.key} count={undecided} decided={reload} />
         </Section>
       )}
       <Facts facts={factsOf(binding)} />

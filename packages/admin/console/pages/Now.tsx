@@ -6,7 +6,7 @@ import { wordsOf } from "../data/reasons.ts"
 import { to } from "../data/route.ts"
 import { announce } from "../parts/announce.tsx"
 import { nameOf } from "../parts/BindingTabs.tsx"
-import { Held } from "../parts/Held.tsx"
+import { HeldRecords } from "../parts/HeldRecords.tsx"
 import { type Column, Section, StateMark, Table, Title, Waiting } from "../parts/layout.tsx"
 import { counted, duration, number, Since } from "../parts/text.tsx"
 
@@ -62,7 +62,7 @@ const Undecided = ({ binding: { key, undecided = 0 } }: { readonly binding: Bind
         {undecided === 1 ? "waits" : "wait"} for a decision
       </strong>
     </p>
-    <Held binding={key} count={undecided} />
+    <HeldRecords binding={key} count={undecided} />
   </li>
 )
 

@@ -62,7 +62,7 @@ const History = ({ binding, letter: { history } }: { readonly binding: string; r
 /** As today's serde reads it, else as text, else its bytes. */
 const shownOf = ({ decoded, text, base64, bytes }: Content): string => {
   if (decoded !== undefined) return typeof decoded === "string" ? decoded : JSON.stringify(decoded, null, 2)
-  return text ?? (base64 === undefined ? (bytes === undefined ? "none" : "") : `base 64: ${base64}`)
+  return text ?? (base64 === undefined ? (bytes === undefined ? "none" : "hidden") : `base 64: ${base64}`)
 }
 
 const Shown = ({ title, content }: { readonly title: string; readonly content: Content }) => (
@@ -74,8 +74,14 @@ const Shown = ({ title, content }: { readonly title: string; readonly content: C
   </>
 )
 
-const Contents = ({ payload: { key, value, headers } }: { readonly payload: Payload }) => (
+const masks = {
+  applied: "The program shows the record as its mask leaves it.",
+  failed: "The mask of the program failed, so key, value and headers are hidden. The log says why."
+} as const
+
+const Contents = ({ payload: { key, value, headers, mask } }: { readonly payload: Payload }) => (
   <Section title="Record">
+    {mask !== undefined && <p class={mask === "failed" ? "problem" : "dim"}>{masks[mask]}</p>}
     <Shown title="Key" content={key} />
     <Shown title="Value" content={value} />
     <h3>Headers</h3>

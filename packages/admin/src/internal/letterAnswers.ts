@@ -5,7 +5,9 @@ import type { DeadLetterGroup, DeadLetterList, DeadLetterRecord, Rehearsal, Serd
 import { DeadLetterSelection, Route } from "@eventbus/core"
 import { Cause, Exit, Predicate, Result, type Schema } from "effect"
 import type * as Answers from "../DeadLetterAnswers.ts"
+import type { Masked, Payload } from "../Mask.ts"
 import { given, isDate, isoOf } from "./answersOf.ts"
+import { maskedOf, textOf } from "./masking.ts"
 import type { Kept } from "./rehearsals.ts"
 
 /** Most bytes of a key, a value or a header that an answer has. */
@@ -17,19 +19,19 @@ const timeOf = <K extends string>(name: K, millis: number): { readonly [N in K]?
 /** The groups of dead letters. `payload`: with messages of errors. */
 export const groupsOf = (
   { groups, other, foreign, unreadable, readMillis }: DeadLetterGroup.GroupReport,
-  payload: boolean
+  payload: Payload
 ): Answers.Groups => ({
   groups: groups.map((group) => groupOf(group, payload)),
   ...{ other, foreign, unreadable, read: isoOf(readMillis) }
 })
 
-const groupOf = (group: DeadLetterGroup.DeadLetterGroup, payload: boolean): Answers.Group => {
+const groupOf = (group: DeadLetterGroup.DeadLetterGroup, payload: Payload): Answers.Group => {
   const { fingerprint, exceptionClass, frame, message, originalTopic, count, states, discarded, cameBack } = group
   const { waiting, exhausted, failed, "dealt-with": dealtWith } = states
   return {
     ...{ fingerprint, exceptionClass, originalTopic, count, discarded, cameBack },
     ...given("frame", frame),
-    ...given("message", payload ? message : undefined),
+    ...given("message", textOf(payload, message)),
     states: { waiting, exhausted, failed, dealtWith },
     ...timeOf("first", group.firstMillis),
     ...timeOf("last", group.lastMillis),
@@ -39,12 +41,12 @@ const groupOf = (group: DeadLetterGroup.DeadLetterGroup, payload: boolean): Answ
 }
 
 /** A page of dead letters. `payload`: with keys, messages of errors, and reasons in words. */
-export const pageOf = ({ letters, next }: DeadLetterList.SummaryPage, payload: boolean): Answers.Page => ({
+export const pageOf = ({ letters, next }: DeadLetterList.SummaryPage, payload: Payload): Answers.Page => ({
   letters: letters.map((letter) => summaryOf(letter, payload)),
   ...given("next", next)
 })
 
-const summaryOf = (letter: DeadLetterList.Summary, payload: boolean): Answers.Summary => {
+const summaryOf = (letter: DeadLetterList.Summary, payload: Payload): Answers.Summary => {
   const { state, fingerprint, exceptionClass, originalTopic, originalPartition, totalAttempts, replayCount } = letter
   return {
     position: DeadLetterSelection.formatPosition(letter),
@@ -56,13 +58,9 @@ const summaryOf = (letter: DeadLetterList.Summary, payload: boolean): Answers.Su
     ...given("valueBytes", letter.valueBytes),
     ...given("unreadable", letter.unreadable?.detail),
     history: letter.history.map(eventOf),
-    ...(payload
-      ? {
-          exceptionMessage: letter.exceptionMessage,
-          ...given("detail", letter.detail),
-          ...given("key", letter.key)
-        }
-      : {})
+    ...given("exceptionMessage", textOf(payload, letter.exceptionMessage)),
+    ...given("detail", textOf(payload, letter.detail)),
+    ...given("key", textOf(payload, letter.key))
   }
 }
 
@@ -78,7 +76,7 @@ const eventOf = ({ action, atMillis, runId, by, reason, copy }: DeadLetterList.L
 /** One dead letter. `payload`: with key, value, headers and causes. */
 export const letterOf = (
   { letter, state, unreadable, key, value, history }: DeadLetterList.DecodedDeadLetter,
-  payload: boolean
+  payload: Payload
 ): Answers.Letter => {
   const { record, lastExceptionClass, lastExceptionMessage, dltReason, dltDetail } = letter
   const summary = summaryOf(
@@ -99,21 +97,54 @@ export const letterOf = (
   return {
     ...given("cameBackFrom", letter.runId),
     ...{ ...summary, tiers, decodable: Result.isSuccess(key) && Result.isSuccess(value) },
-    ...given("payload", payload ? payloadOf(letter, key, value) : undefined)
+    ...given("payload", payload === false ? undefined : payloadOf(letter, key, value, payload))
   }
 }
 
 type Decoded = Result.Result<unknown, Serde.DecodeFailure>
 
-const payloadOf = (letter: DeadLetterRecord.DeadLetterRecord, key: Decoded, value: Decoded): Answers.Payload => ({
-  key: contentOf(letter.key, key),
-  value: contentOf(letter.value, value),
-  headers: letter.headers.map(({ key: name, value: bytes }) => {
+const payloadOf = (
+  letter: DeadLetterRecord.DeadLetterRecord,
+  key: Decoded,
+  value: Decoded,
+  payload: Exclude<Payload, false>
+): Answers.Payload => {
+  const headers = letter.headers.map(({ key: name, value: bytes }) => {
     const { text, base64 } = bytesOf(bytes)
-    return { name, ...given("value", text ?? base64) }
-  }),
-  causes: letter.cause.map(({ className, message }) => ({ exceptionClass: className, message }))
+    return { name, value: text ?? base64 }
+  })
+  const causes = letter.cause.map(({ className, message }) => ({
+    exceptionClass: className,
+    message: textOf(payload, message) ?? ""
+  }))
+  if (payload === true) {
+    return {
+      key: contentOf(letter.key, key),
+      value: contentOf(letter.value, value),
+      ...{ headers: headers.map(headerOf), causes }
+    }
+  }
+  const shown = maskedOf(payload, {
+    topic: letter.originalTopic,
+    ...{ key: unmasked(letter.key, key), value: unmasked(letter.value, value), headers }
+  })
+  const { key: maskedKey, value: maskedValue, headers: maskedHeaders = [] }: Masked = shown ?? {}
+  return {
+    mask: shown === undefined ? "failed" : "applied",
+    key: maskedContentOf(letter.key, key, maskedKey, payload),
+    value: maskedContentOf(letter.value, value, maskedValue, payload),
+    ...{ headers: maskedHeaders.map(headerOf), causes }
+  }
+}
+
+const headerOf = ({ name, value }: { readonly name: string; readonly value: string | undefined }) => ({
+  name,
+  ...given("value", value)
 })
+
+/** As the program's mask gets it. */
+const unmasked = (bytes: Uint8Array | null, decoded: Decoded): unknown =>
+  Result.isSuccess(decoded) ? decoded.success : bytes
 
 const contentOf = (bytes: Uint8Array | null, decoded: Decoded): Answers.Content => ({
   ...given("bytes", bytes?.length),
@@ -122,6 +153,30 @@ const contentOf = (bytes: Uint8Array | null, decoded: Decoded): Answers.Content 
     ? given("decoded", jsonOf(decoded.success))
     : { problem: `${decoded.failure.serde}: ${decoded.failure.detail}` })
 })
+
+/** The answer of a user's function may be a Proxy whose traps throw. */
+const shownAs = (masked: unknown): Answers.Content => {
+  try {
+    return masked instanceof Uint8Array ? bytesOf(masked) : given("decoded", jsonOf(masked))
+  } catch {
+    return {}
+  }
+}
+
+/** Nothing of the record but its size, and what the program's mask shows. */
+const maskedContentOf = (
+  bytes: Uint8Array | null,
+  decoded: Decoded,
+  masked: unknown,
+  payload: Payload
+): Answers.Content => {
+  const detail = Result.isFailure(decoded) ? (textOf(payload, decoded.failure.detail) ?? "the reason is hidden") : ""
+  return {
+    ...given("bytes", bytes?.length),
+    ...shownAs(masked),
+    ...given("problem", Result.isFailure(decoded) ? `${decoded.failure.serde}: ${detail}` : undefined)
+  }
+}
 
 const bytesOf = (bytes: Uint8Array | null): { readonly text?: string; readonly base64?: string } => {
   if (bytes === null) return {}
@@ -144,7 +199,7 @@ const jsonOf = (value: unknown): Schema.Json | undefined => {
   }
 }
 
-export const rehearsalOf = ({ id, startedMillis, end }: Kept, payload: boolean): Answers.Rehearsal => {
+export const rehearsalOf = ({ id, startedMillis, end }: Kept, payload: Payload): Answers.Rehearsal => {
   const begun = { id, started: isoOf(startedMillis) }
   if (end === undefined) return { ...begun, status: "running" }
   if (Exit.isSuccess(end.exit)) return { ...begun, status: "done", report: reportOf(end.exit.value, payload) }
@@ -152,12 +207,12 @@ export const rehearsalOf = ({ id, startedMillis, end }: Kept, payload: boolean):
   const isKnown = Predicate.hasProperty(error, "_tag")
   return {
     ...{ ...begun, status: "failed", error: isKnown ? String(error._tag) : "InternalError" },
-    ...given("message", payload && isKnown && error instanceof Error ? error.message : undefined)
+    ...given("message", textOf(payload, isKnown && error instanceof Error ? error.message : undefined))
   }
 }
 
 /** The result of a rehearsal. `payload`: with messages of errors, and reasons in words. */
-export const reportOf = (report: Rehearsal.Report, payload: boolean): Answers.RehearsalReport => {
+export const reportOf = (report: Rehearsal.Report, payload: Payload): Answers.RehearsalReport => {
   const { mode, complete, published, tookMillis } = report
   return {
     ...{ mode, complete, published, tookMillis },
@@ -167,7 +222,7 @@ export const reportOf = (report: Rehearsal.Report, payload: boolean): Answers.Re
       ...countsOf(group),
       failures: group.failures.map(({ exceptionClass, message, route, count }) => ({
         ...{ exceptionClass, count, route: routeText(route, payload) },
-        ...given("message", payload ? message : undefined)
+        ...given("message", textOf(payload, message))
       }))
     })),
     letters: report.letters.map((letter) => ({
@@ -179,8 +234,8 @@ export const reportOf = (report: Rehearsal.Report, payload: boolean): Answers.Re
 }
 
 /** The reason of a dead letter may quote the record. */
-const routeText = (route: Route.Route, payload: boolean): string =>
-  Route.describe(!payload && route._tag === "DeadLetter" ? Route.deadLetter() : route)
+const routeText = (route: Route.Route, payload: Payload): string =>
+  Route.describe(route._tag === "DeadLetter" ? Route.deadLetter(textOf(payload, route.reason)) : route)
 
 const countsOf = (counts: Rehearsal.Counts): Rehearsal.Counts => {
   const { selected, passes, decodes, undecodable, fails, timedOut, stays, skipped, exhausted } = counts
@@ -189,14 +244,14 @@ const countsOf = (counts: Rehearsal.Counts): Rehearsal.Counts => {
 
 const verdictOf = (
   verdict: Rehearsal.Verdict,
-  payload: boolean
+  payload: Payload
 ): Omit<Answers.LetterVerdict, "position" | "fingerprint"> => {
   const { _tag } = verdict
   switch (_tag) {
     case "Fails": {
       const { exceptionClass, message, route } = verdict
       const shown = { verdict: _tag, exceptionClass, route: routeText(route, payload) }
-      return payload ? { ...shown, message } : shown
+      return { ...shown, ...given("message", textOf(payload, message)) }
     }
     case "Undecodable": {
       const halves = (["key", "value"] as const).flatMap((half) => {
@@ -204,10 +259,10 @@ const verdictOf = (
         return failure === undefined ? [] : [{ path: `${half}${failure.path}`, detail: failure.detail }]
       })
       const shown = { verdict: _tag, undecodable: halves.map(({ path }) => path) }
-      return payload ? { ...shown, message: halves.map(({ detail }) => detail).join("; ") } : shown
+      return { ...shown, ...given("message", textOf(payload, halves.map(({ detail }) => detail).join("; "))) }
     }
     case "Stays":
-      return { verdict: _tag, ...given("message", payload ? verdict.reason : undefined) }
+      return { verdict: _tag, ...given("message", textOf(payload, verdict.reason)) }
     case "Skipped":
       return { verdict: _tag, because: verdict.because }
     default:

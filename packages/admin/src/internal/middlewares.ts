@@ -18,7 +18,7 @@ export class PayloadAccess extends Context.Service<PayloadAccess, Effect.Effect<
   "@eventbus/admin/PayloadAccess"
 ) {}
 
-/** What the service may show to the caller. */
+/** The view of the service that the caller may have. */
 export const payloadView = Effect.map(Effect.flatten(PayloadAccess), (payload) => ({ payload }))
 
 /** The caller of a request that was let through. */

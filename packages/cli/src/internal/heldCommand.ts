@@ -96,7 +96,16 @@ export const held = Command.make("held").pipe(
 const textOf = ({ held: all }: HeldAnswers.AllHeld): string =>
   [`${counted(all.length, "record waits", "records wait")} for a decision`, ...columns(all.map(lineOf))].join("\n")
 
-const lineOf = ({ position, topic, kind, since, exceptionClass, message, lastOffset, detail }: HeldAnswers.Held) => {
+const lineOf = ({
+  position,
+  topic,
+  kind,
+  since,
+  exceptionClass,
+  message,
+  lastOffset,
+  detail
+}: HeldAnswers.HeldRecord) => {
   const why = [exceptionClass, message, detail].filter((part) => part !== undefined && part !== "").join(": ")
   const end = lastOffset === undefined ? "" : `to ${lastOffset}`
   return [position, end, topic, kind, `since ${since}`, why].map(LogFormat.oneLine)

@@ -3,24 +3,26 @@
  */
 import { DeadLetterSelection, type Snapshot } from "@eventbus/core"
 import type * as Answers from "../../HeldAnswers.ts"
+import type { Payload } from "../../Mask.ts"
 import { given, isoOf } from "../answersOf.ts"
+import { textOf } from "../masking.ts"
 
 type Parts = Pick<Snapshot.BindingSnapshot, "held" | "partitions" | "trials">
 
-export const heldOf = (parts: Parts, payload: boolean): Answers.AllHeld => ({
+export const heldOf = (parts: Parts, payload: Payload): Answers.AllHeld => ({
   held: [...recordsOf(parts, payload), ...candidatesOf(parts), ...batchesOf(parts)]
 })
 
 const bothDecisions = ["skip", "dead-letter"] as const
 
-const recordsOf = ({ held }: Parts, payload: boolean): ReadonlyArray<Answers.Held> =>
+const recordsOf = ({ held }: Parts, payload: Payload): ReadonlyArray<Answers.HeldRecord> =>
   held.map((record) => ({
     ...{ position: DeadLetterSelection.formatPosition(record), topic: record.topic, kind: "record" },
     ...{ decisions: bothDecisions, since: isoOf(record.sinceMillis), exceptionClass: record.failure.className },
-    ...given("message", payload ? record.failure.message : undefined)
+    ...given("message", textOf(payload, record.failure.message))
   }))
 
-const candidatesOf = ({ trials }: Parts): ReadonlyArray<Answers.Held> => {
+const candidatesOf = ({ trials }: Parts): ReadonlyArray<Answers.HeldRecord> => {
   const only = trials?.only
   if (only === undefined) return []
   const { topic, sinceMillis } = only
@@ -32,7 +34,7 @@ const candidatesOf = ({ trials }: Parts): ReadonlyArray<Answers.Held> => {
   ]
 }
 
-const batchesOf = ({ partitions }: Parts): ReadonlyArray<Answers.Held> =>
+const batchesOf = ({ partitions }: Parts): ReadonlyArray<Answers.HeldRecord> =>
   partitions.flatMap(({ unreadable }) => {
     if (unreadable === undefined) return []
     const { topic, lastOffset, detail, remedy, sinceMillis } = unreadable

@@ -5,11 +5,12 @@ import type { EventBusConnector } from "@eventbus/core"
 import { Effect } from "effect"
 import type { AdminHeld, HeldCommand } from "../../AdminHeld.ts"
 import * as AnswersOf from "../answersOf.ts"
+import type { Shown } from "../masking.ts"
 import * as HeldAnswers from "./heldAnswers.ts"
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
 
-export const make = (connector: Connector): AdminHeld => {
+export const make = (connector: Connector, shown: Shown): AdminHeld => {
   const decided = (command: EventBusConnector.DecisionCommand): HeldCommand =>
     Effect.fnUntraced(function* (name, { topic, partition, offset }, reason) {
       const { topic: main } = yield* connector.snapshot(name)
@@ -18,7 +19,7 @@ export const make = (connector: Connector): AdminHeld => {
     })
   return {
     held: (name, { payload = false } = {}) =>
-      Effect.map(connector.snapshot(name), (snapshot) => HeldAnswers.heldOf(snapshot, payload)),
+      Effect.map(connector.snapshot(name), (snapshot) => HeldAnswers.heldOf(snapshot, shown(payload))),
     skip: decided(connector.skip),
     deadLetter: decided(connector.deadLetter)
   }

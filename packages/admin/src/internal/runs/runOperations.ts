@@ -4,13 +4,15 @@
 import { type EventBusConnector, LogLine, type ReplayRun } from "@eventbus/core"
 import { Cause, Deferred, Effect, Exit, Fiber, type Scope } from "effect"
 import type { AdminRuns } from "../../AdminRuns.ts"
+import type { Shown } from "../masking.ts"
 import * as RunAnswers from "./runAnswers.ts"
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
 
 /** Closing the scope interrupts the runs that this process works on: any process resumes them. */
 export const make = Effect.fnUntraced(function* (
-  connector: Connector
+  connector: Connector,
+  shown: Shown
 ): Effect.fn.Return<AdminRuns, never, Scope.Scope> {
   const scope = yield* Effect.scope
 
@@ -33,11 +35,11 @@ export const make = Effect.fnUntraced(function* (
   return {
     makePlan: Effect.fnUntraced(function* (name, request, { payload = false } = {}) {
       const runs = yield* connector.runs(name)
-      return RunAnswers.planOf(yield* runs.plan(request), payload)
+      return RunAnswers.planOf(yield* runs.plan(request), shown(payload))
     }),
     getPlan: Effect.fnUntraced(function* (name, id, { payload = false } = {}) {
       const runs = yield* connector.runs(name)
-      return RunAnswers.planOf(yield* runs.getPlan(id), payload)
+      return RunAnswers.planOf(yield* runs.getPlan(id), shown(payload))
     }),
     applyPlan: Effect.fnUntraced(function* (name, id) {
       const runs = yield* connector.runs(name)
@@ -51,11 +53,11 @@ export const make = Effect.fnUntraced(function* (
     }),
     runs: Effect.fnUntraced(function* (name, { payload = false } = {}) {
       const runs = yield* connector.runs(name)
-      return RunAnswers.runsOf(yield* runs.list, payload)
+      return RunAnswers.runsOf(yield* runs.list, shown(payload))
     }),
     receipt: Effect.fnUntraced(function* (name, id, { payload = false } = {}) {
       const runs = yield* connector.runs(name)
-      return RunAnswers.receiptOf(yield* runs.receipt(id), payload)
+      return RunAnswers.receiptOf(yield* runs.receipt(id), shown(payload))
     }),
     pauseRun: Effect.fnUntraced(function* (name, id, reason) {
       const runs = yield* connector.runs(name)

@@ -1,5 +1,5 @@
 /** The records that wait for the decision of an operator, each with the two decisions. */
-import type { AllHeld, Held as OneHeld } from "../../src/HeldAnswers.ts"
+import type { AllHeld, HeldRecord } from "../../src/HeldAnswers.ts"
 import { part, post } from "../data/api.ts"
 import { type Permission, useAnswer, usePermissions } from "../data/hooks.ts"
 import { Ask } from "./Ask.tsx"
@@ -23,7 +23,7 @@ const verbs = {
   }
 } as const
 
-const placeOf = ({ topic, position }: OneHeld): string => `${topic} ${position}`
+const placeOf = ({ topic, position }: HeldRecord): string => `${topic} ${position}`
 
 const kinds = {
   record: "Holds its partition",
@@ -31,7 +31,7 @@ const kinds = {
   batch: "Cannot be read"
 } as const
 
-const whyOf = ({ kind, exceptionClass, message, lastOffset, detail }: OneHeld): string =>
+const whyOf = ({ kind, exceptionClass, message, lastOffset, detail }: HeldRecord): string =>
   [
     `${kinds[kind]}${lastOffset === undefined ? "" : `, to ${lastOffset}`}`,
     ...[exceptionClass, message, detail].filter((each) => each !== undefined && each !== "")
@@ -39,7 +39,7 @@ const whyOf = ({ kind, exceptionClass, message, lastOffset, detail }: OneHeld): 
 
 interface DecisionsProps {
   readonly binding: string
-  readonly record: OneHeld
+  readonly record: HeldRecord
   readonly may: (permission: Permission) => boolean
   readonly decided: () => void
 }
@@ -81,7 +81,7 @@ interface Props {
 }
 
 /** Nothing while none waits. */
-export const Held = ({ binding, count, decided }: Props) => {
+export const HeldRecords = ({ binding, count, decided }: Props) => {
   const may = usePermissions(binding)
   const { value, refusal, reload } = useAnswer<AllHeld>(
     count === 0 ? undefined : `bindings/${part(binding)}/held`,
@@ -89,7 +89,7 @@ export const Held = ({ binding, count, decided }: Props) => {
   )
   if (count === 0) return null
   if (value === undefined) return <Problem refusal={refusal} />
-  const columns: ReadonlyArray<Column<OneHeld>> = [
+  const columns: ReadonlyArray<Column<HeldRecord>> = [
     { title: "Record", of: placeOf },
     { title: "Why", of: whyOf, isLong: true },
     { title: "Since", of: ({ since }) => <Since at={since} /> },
@@ -97,7 +97,7 @@ export const Held = ({ binding, count, decided }: Props) => {
       ? [
           {
             title: "Decision",
-            of: (record: OneHeld) => (
+            of: (record: HeldRecord) => (
               <Decisions
                 {...{ binding, record, may }}
                 decided={() => {
