@@ -69,7 +69,7 @@ whenUsable("OPS-11 OPS-21 held records in Chromium", problem, () => {
         // Without a reason nothing is sent.
         await press(page, "Skip")
         assert.isTrue(await page.getByRole("dialog").isVisible())
-        await page.getByLabel("Reason").fill("INC-1204")
+        await page.getByRole("textbox", { name: "Reason" }).fill("INC-1204")
         await page.keyboard.press("Enter")
         await page.getByRole("heading", { name: "Records that wait for a decision" }).waitFor({ state: "detached" })
         assert.isFalse(await page.evaluate(() => Reflect.has(globalThis, "harmed")))
