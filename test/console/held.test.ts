@@ -9,6 +9,7 @@ import { violations } from "./axe.ts"
 import { browser, opened, problem, served } from "./browser.ts"
 import { authorizer, tokens } from "./incident.ts"
 import { fill, press } from "./keyboard.ts"
+import { shows } from "./onCall.ts"
 
 const script = `"'><img src=x onerror="window.harmed=1"><script>window.harmed=1</script>`
 
@@ -27,8 +28,6 @@ const halted = Effect.fnUntraced(function* (...values: ReadonlyArray<string>) {
   yield* eventually(program.connector.snapshot("orders"), ({ held }) => held.length === 1)
   return { ...program, handled, address: yield* served(program.web) }
 })
-
-const shows = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor()
 
 const signIn = async (page: Page, address: string, token: string): Promise<void> => {
   await page.goto(`${address}/eventbus/console`)

@@ -9,6 +9,8 @@ const shown = ({ status, body }: Answer) => [status, body._tag]
 const of = "/eventbus/bindings/orders"
 const canary = "canary-4111"
 
+type Entry = Readonly<Record<string, unknown>>
+
 class Declined extends Schema.TaggedError<Declined>()("Declined", {}) {
   override get message(): string {
     return `no money on ${canary}`
@@ -24,7 +26,7 @@ const halted = Effect.fnUntraced(function* (...values: ReadonlyArray<string>) {
     handler: ({ value }) =>
       value.startsWith("bad") ? Effect.fail(new Declined()) : Effect.sync(() => void handled.push(value))
   })
-  const program = yield* start({ bindings: [orders] })
+  const program = yield* start({ bindings: [orders], audit: {} })
   yield* program.append("orders", ...values)
   const held = yield* eventually(program.call("GET", `${of}/held`), ({ body }) => body.held.length === 1)
   return { ...program, handled, held: held.body.held[0] }
@@ -151,6 +153,39 @@ describe("OPS-11 held records over HTTP", () => {
         assert.include(lines, `Admin API: deadLetterHeld ${of0} view+operate: done, because: INC-1204`)
         assert.include(lines, `Admin API: skipHeld ${of0} view+discard: done, because: INC-1205`)
       })
+  )
+
+  it.live("OPS-25 the audit log has each decision with its record, topic and reason, and who saw the message", () =>
+    Effect.gen(function* () {
+      const { call } = yield* halted("bad", "bad again", "last")
+      yield* call("POST", `${of}/held/0@0/skip?reason=INC-1204`)
+      yield* call("POST", `${of}/held/0@0/skip?reason=twice`)
+      yield* eventually(call("GET", `${of}/held`), ({ body }) => body.held[0]?.position === "0@1")
+      yield* call("POST", `${of}/held/0@1/dead-letter?reason=INC-1205&topic=orders`)
+      const { body, text } = yield* call("GET", "/eventbus/audit")
+      assert.deepStrictEqual(
+        body.entries.map(({ id: _, at: _at, host: _host, from: _from, repeats: _repeats, ...entry }: Entry) => entry),
+        [
+          {
+            ...{ action: "deadLetterHeld", permissions: ["operate"], target: { position: "0@1", topic: "orders" } },
+            ...{ by: "operator", binding: "default:orders", reason: "INC-1205", outcome: "done" }
+          },
+          {
+            ...{ action: "skipHeld", permissions: ["discard"], target: { position: "0@0" }, reason: "twice" },
+            ...{ by: "operator", binding: "default:orders", outcome: "refused", error: "RecordNotHeld" }
+          },
+          {
+            ...{ action: "skipHeld", permissions: ["discard"], target: { position: "0@0" }, reason: "INC-1204" },
+            ...{ by: "operator", binding: "default:orders", outcome: "done" }
+          },
+          {
+            ...{ action: "held", permissions: ["view", "view-payload"] },
+            ...{ by: "operator", binding: "default:orders", outcome: "done" }
+          }
+        ]
+      )
+      assert.notInclude(text, canary)
+    })
   )
 
   it.live("the only candidate of a half-open circuit breaker is listed, and can be decided about", () =>

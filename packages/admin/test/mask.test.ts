@@ -1,7 +1,7 @@
 /** OPS-16: the program's own functions decide which parts of a record anybody sees. Nothing is shown that they did not answer. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Mask } from "@eventbus/admin"
-import { Binding, LetterTransform, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { type Audit, Binding, LetterTransform, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Effect, Layer, Predicate, Schema } from "effect"
 import { eventually, start } from "./api.ts"
 
@@ -18,6 +18,7 @@ class Declined extends Schema.TaggedError<Declined>()("Declined", {}) {
 const masked = Effect.fnUntraced(function* (functions: {
   readonly mask?: Mask.Mask
   readonly maskText?: Mask.MaskText
+  readonly audit?: Audit.Settings
 }) {
   const orders = Binding.make("orders", {
     ...{ topic: "orders", groupId: "billing", retry: RetryPolicy.none, key: Serde.string },
@@ -121,6 +122,26 @@ describe("OPS-16 the mask of a program", () => {
         const program = yield* masked({ mask: () => ({ value }) })
         const { body, text } = yield* program.call("GET", `${dlt}/records/0@0`)
         assert.deepStrictEqual(body.payload.value, { bytes: 39 })
+        assert.notInclude(text, canary)
+      }
+    })
+  )
+
+  it.live("OPS-25 a masked payload is audited as one that is shown, and no entry quotes the record", () =>
+    Effect.gen(function* () {
+      const failing: Mask.Mask = () => {
+        throw new Error(canary)
+      }
+      for (const mask of [withoutCard, failing]) {
+        const { call } = yield* masked({ mask, audit: {} })
+        yield* call("GET", `${dlt}/records/0@0`)
+        const { body, text } = yield* call("GET", "/eventbus/audit")
+        assert.strictEqual(body.entries.length, 1)
+        const [{ by, action, binding, permissions, target, outcome }] = body.entries
+        assert.deepStrictEqual(
+          [by, action, binding, permissions, target, outcome],
+          ["operator", "record", "default:orders", ["view", "view-payload"], { position: "0@0" }, "done"]
+        )
         assert.notInclude(text, canary)
       }
     })

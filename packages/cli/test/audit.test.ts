@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb } from "@eventbus/admin"
 import type { Audit } from "@eventbus/core"
-import { ConfigProvider, Effect } from "effect"
+import { Effect } from "effect"
 import { everything, start, token } from "../../admin/test/api.ts"
-import { eventbus, folderWith } from "./eventbus.ts"
+import { eventbus, folderWith, withToken } from "./eventbus.ts"
 import { served } from "./served.ts"
 
 /** A process, and the command line beside it. */
@@ -12,12 +12,7 @@ const beside = Effect.fnUntraced(function* (settings?: Audit.Settings) {
   const { context } = yield* start(settings === undefined ? {} : { audit: settings })
   const web = yield* Effect.provideContext(AdminWeb.make({ authorizer: everything }), context)
   const url = yield* served(web)
-  return (...args: ReadonlyArray<string>) =>
-    Effect.provideService(
-      eventbus("/nowhere", ...args, "--url", url),
-      ConfigProvider.ConfigProvider,
-      ConfigProvider.fromUnknown({ EVENTBUS_TOKEN: token })
-    )
+  return (...args: ReadonlyArray<string>) => withToken(token, ...args, "--url", url)
 })
 
 describe("OPS-22 OPS-25 eventbus audit", () => {

@@ -89,12 +89,7 @@ describe("eventbus --url", () => {
         })
         const program = yield* start({ bindings: [orders] })
         const url = yield* served(program.web)
-        const held = (...args: ReadonlyArray<string>) =>
-          Effect.provideService(
-            eventbus("/nowhere", "held", ...args, "--url", url),
-            ConfigProvider.ConfigProvider,
-            ConfigProvider.fromUnknown({ EVENTBUS_TOKEN: token })
-          )
+        const held = (...args: ReadonlyArray<string>) => withToken(token, "held", ...args, "--url", url)
         yield* program.append("orders", "one", "two", "good")
         const listed = yield* eventually(held("list", "orders"), ({ out }) => out.includes("0@0"))
         assert.match(listed.out, /^1 record waits for a decision\n0@0 {2}orders {2}record {2}since \S+ {2}Refused\n$/)
