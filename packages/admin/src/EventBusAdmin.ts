@@ -25,8 +25,7 @@ import {
   EventBusConnector,
   EventBusError,
   type Rehearsal,
-  Replay,
-  type Snapshot
+  Replay
 } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import type { AdminAudit } from "./AdminAudit.ts"
@@ -221,7 +220,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf, shown),
     ...{ ...runs, ...(yield* AuditOperations.make), ...HeldOperations.make(connector, shown) },
-    list: Effect.map(connector.listBindings, (all) => summariesOf(all, MetricsSummary.deadLetters(context))),
+    list: Effect.map(connector.listBindings, (all) => AnswersOf.summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,
     register: (properties) => registered(Registration.fromData(properties)),
@@ -253,15 +252,6 @@ const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R
     health: Effect.map(health, AnswersOf.healthOf)
   })
 })
-
-/** By key. */
-const summariesOf = (
-  bindings: ReadonlyArray<Snapshot.BindingSnapshot>,
-  deadLetters: ReadonlyMap<string, number>
-): ReadonlyArray<Answers.BindingSummary> =>
-  bindings
-    .map((each) => AnswersOf.summaryOf(each, deadLetters.get(AnswersOf.keyOf(each))))
-    .sort((a, b) => (a.key < b.key ? -1 : 1))
 
 type KeyOf = EventBusAdmin["Service"]["keyOf"]
 

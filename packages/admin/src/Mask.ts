@@ -17,7 +17,9 @@
 
 /** A header as text. A value that is no text is in base 64; undefined for none. */
 export interface Header {
+  /** The same name may occur more than once. */
   readonly name: string
+  /** See above. */
   readonly value: string | undefined
 }
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb } from "@eventbus/admin"
 import type { Audit } from "@eventbus/core"
-import { Effect } from "effect"
+import { Effect, Logger } from "effect"
 import { everything, start, token } from "../../admin/test/api.ts"
 import { eventbus, folderWith, withToken } from "./eventbus.ts"
 import { served } from "./served.ts"
@@ -10,7 +10,10 @@ import { served } from "./served.ts"
 /** A process, and the command line beside it. */
 const beside = Effect.fnUntraced(function* (settings?: Audit.Settings) {
   const { context } = yield* start(settings === undefined ? {} : { audit: settings })
-  const web = yield* Effect.provideContext(AdminWeb.make({ authorizer: everything }), context)
+  const web = yield* AdminWeb.make({ authorizer: everything }).pipe(
+    Effect.provideContext(context),
+    Effect.provide(Logger.layer([]))
+  )
   const url = yield* served(web)
   return (...args: ReadonlyArray<string>) => withToken(token, ...args, "--url", url)
 })

@@ -37,6 +37,13 @@ export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: numb
   }
 }
 
+/** By key. */
+export const summariesOf = (
+  bindings: ReadonlyArray<Snapshot.BindingSnapshot>,
+  deadLetters: ReadonlyMap<string, number>
+): ReadonlyArray<Answers.BindingSummary> =>
+  bindings.map((each) => summaryOf(each, deadLetters.get(keyOf(each)))).sort((a, b) => (a.key < b.key ? -1 : 1))
+
 export const detailOf = (
   snapshot: Snapshot.BindingSnapshot,
   { reasons }: Health.Health,
