@@ -15,7 +15,7 @@
  * })
  * ```
  */
-export { auditPageOf } from "./internal/auditOperations.ts"
+export { auditPageOf } from "./internal/audit/auditOperations.ts"
 export { groupsOf, letterOf, pageOf, reportOf } from "./internal/letterAnswers.ts"
 export { planOf, receiptOf, runsOf } from "./internal/runs/runAnswers.ts"
-export { targetOf } from "./internal/selectionTarget.ts"
+export { targetOf } from "./internal/runs/selectionTarget.ts"

@@ -9,8 +9,8 @@ import { InvalidRequest } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
 import { Caller, payloadView } from "./middlewares.ts"
 import { jsonText, onCluster, parsed, positionOf } from "./requests.ts"
+import { targetOf } from "./runs/selectionTarget.ts"
 import * as SelectionBody from "./selectionBody.ts"
-import { targetOf } from "./selectionTarget.ts"
 
 export const layer = (api: AdminApi) =>
   HttpApiBuilder.group(

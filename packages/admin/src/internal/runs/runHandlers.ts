@@ -12,8 +12,8 @@ import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import type * as RunAnswers from "../../RunAnswers.ts"
 import { Caller, payloadView } from "../middlewares.ts"
 import { jsonText, onCluster, parsed } from "../requests.ts"
-import { targetOf } from "../selectionTarget.ts"
 import * as PlanBody from "./planBody.ts"
+import { targetOf } from "./selectionTarget.ts"
 
 /** The permissions that a plan needs, all of them. */
 const needed = ({

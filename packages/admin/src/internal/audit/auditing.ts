@@ -6,7 +6,7 @@ import { Audit } from "@eventbus/core"
 import { Cause, Effect, Exit, Predicate } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import type { Permission } from "../Authorizer.ts"
+import type { Permission } from "../../Authorizer.ts"
 
 type Log = Audit.Audit["Service"]
 

@@ -3,10 +3,10 @@
  */
 import { Audit, type AuditView } from "@eventbus/core"
 import { Effect, Option } from "effect"
-import type { AdminAudit } from "../AdminAudit.ts"
-import { AuditOff } from "../AdminError.ts"
-import type * as Answers from "../AuditAnswers.ts"
-import { given, isoOf } from "./answersOf.ts"
+import type { AdminAudit } from "../../AdminAudit.ts"
+import { AuditOff } from "../../AdminError.ts"
+import type * as Answers from "../../AuditAnswers.ts"
+import { given, isoOf } from "../answersOf.ts"
 
 /** The operations over the audit log that the program has, if it has one. */
 export const make: Effect.Effect<AdminAudit> = Effect.map(Effect.serviceOption(Audit.Audit), (found) => {
