@@ -58,7 +58,7 @@ const rooms = {
   outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
-  admin: ["runs", "console"],
+  admin: ["runs", "fleet", "console"],
   cli: ["dlt"]
 }
 

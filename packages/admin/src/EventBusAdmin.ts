@@ -30,10 +30,12 @@ import {
 } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
+import type { AdminFleet } from "./AdminFleet.ts"
 import type { AdminRuns, View } from "./AdminRuns.ts"
 import type * as Answers from "./Answers.ts"
 import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
+import * as FleetOperations from "./internal/fleet/fleetOperations.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
 import * as MetricsSummary from "./internal/metricsSummary.ts"
 import * as Registration from "./internal/registration.ts"
@@ -68,88 +70,89 @@ export type TierCommand = (
  */
 export class EventBusAdmin extends Context.Service<
   EventBusAdmin,
-  AdminRuns & {
-    /** Every binding, by key. Asks no broker. */
-    readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
-    /** One binding, with its figures. Asks no broker. */
-    readonly get: (name: string) => Effect.Effect<Answers.BindingDetail, EventBusConnector.BindingLookupError>
-    /** The key of a binding, `{cluster}:{binding}`. */
-    readonly keyOf: (name: string) => Effect.Effect<string, EventBusConnector.BindingLookupError>
-    /**
-     * Registers a binding, and starts it unless `autoStartup` is false. The properties are those of a configuration file, and `name`. `handler`, by default the name, is one of
-     * the layer's `handlers`.
-     */
-    readonly register: (properties: unknown) => Effect.Effect<Answers.BindingSummary, RegistrationError>
-    /** The same from a JSON text. It also refuses a key that occurs twice. */
-    readonly registerJson: (text: string) => Effect.Effect<Answers.BindingSummary, RegistrationError>
-    /** Stops a binding, from whatever state, and removes it. Answers the binding as it was before, in state DESTROYED. */
-    readonly unregister: (name: string) => Effect.Effect<Answers.BindingDetail, CommandError>
-    /** CREATED or STOPPED to RUNNING. */
-    readonly start: Command
-    /** RUNNING or PAUSED to STOPPED. Waits for running handlers and commits, within `shutdownTimeout`. */
-    readonly stop: Command
-    /** RUNNING to PAUSED. The binding stays in its group. */
-    readonly pause: TierCommand
-    /** PAUSED to RUNNING. */
-    readonly resume: TierCommand
-    /** Publishes the next `count` dead letters to where they came from. */
-    readonly replay: (
-      name: string,
-      count: number
-    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError>
-    /** Publishes the dead letters that were dead-lettered at `fromMillis` or later, before `toMillis`. */
-    readonly replayWindow: (
-      name: string,
-      fromMillis: number,
-      toMillis: number
-    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError>
-    /** Publishes the next `count` dead letters to the retry topic of a tier, from 1. */
-    readonly replayToTier: (
-      name: string,
-      tier: number,
-      count: number
-    ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError | Replay.UnknownTier>
-    /** Counts the dead letters that are not dealt with. Reads the whole topic. */
-    readonly stats: (name: string) => Effect.Effect<Answers.DeadLetterStats, DeadLetterError>
-    /** Deletes what was dead-lettered before a time, as far as no younger record lies before it. */
-    readonly purge: (
-      name: string,
-      beforeMillis: number
-    ) => Effect.Effect<Answers.PurgeReport, DeadLetterError | Replay.NotPurgeable | Replay.ForeignDeadLetters>
-    /** The dead letters by the reason of their failure. Reads the whole topic. */
-    readonly groups: (
-      name: string,
-      options?: DeadLetterGroup.Options & View
-    ) => Effect.Effect<DeadLetterAnswers.Groups, DeadLetterError>
-    /** Dead letters, the newest first, page by page. A text is looked for in the payload only where that is shown. */
-    readonly letters: (
-      name: string,
-      query?: Omit<DeadLetterList.Query, "searchesPayload"> & View
-    ) => Effect.Effect<DeadLetterAnswers.Page, DeadLetterError>
-    /** One dead letter. */
-    readonly letter: (
-      name: string,
-      position: DeadLetterSelection.Position,
-      view?: View
-    ) => Effect.Effect<DeadLetterAnswers.Letter, DeadLetterError | DeadLetterNotFound>
-    /** Begins a rehearsal of dead letters, one at a time for a binding, and answers at once. It goes on in the background, until the service closes at the latest. */
-    readonly rehearse: (
-      name: string,
-      selection: DeadLetterSelection.DeadLetterSelection,
-      options?: Rehearsal.Options
-    ) => Effect.Effect<
-      DeadLetterAnswers.Rehearsal,
-      EventBusConnector.BindingLookupError | Replay.InvalidArgument | RehearsalRunning
-    >
-    /** A rehearsal of this process, while it runs and for 15 minutes after its end. */
-    readonly rehearsal: (
-      name: string,
-      id: string,
-      view?: View
-    ) => Effect.Effect<DeadLetterAnswers.Rehearsal, EventBusConnector.BindingLookupError | RehearsalNotFound>
-    /** How all bindings are. Asks no broker. */
-    readonly health: Effect.Effect<Answers.HealthReport>
-  }
+  AdminRuns &
+    AdminFleet & {
+      /** Every binding, by key. Asks no broker. */
+      readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
+      /** One binding, with its figures. Asks no broker. */
+      readonly get: (name: string) => Effect.Effect<Answers.BindingDetail, EventBusConnector.BindingLookupError>
+      /** The key of a binding, `{cluster}:{binding}`. */
+      readonly keyOf: (name: string) => Effect.Effect<string, EventBusConnector.BindingLookupError>
+      /**
+       * Registers a binding, and starts it unless `autoStartup` is false. The properties are those of a configuration file, and `name`. `handler`, by default the name, is one of
+       * the layer's `handlers`.
+       */
+      readonly register: (properties: unknown) => Effect.Effect<Answers.BindingSummary, RegistrationError>
+      /** The same from a JSON text. It also refuses a key that occurs twice. */
+      readonly registerJson: (text: string) => Effect.Effect<Answers.BindingSummary, RegistrationError>
+      /** Stops a binding, from whatever state, and removes it. Answers the binding as it was before, in state DESTROYED. */
+      readonly unregister: (name: string) => Effect.Effect<Answers.BindingDetail, CommandError>
+      /** CREATED or STOPPED to RUNNING. */
+      readonly start: Command
+      /** RUNNING or PAUSED to STOPPED. Waits for running handlers and commits, within `shutdownTimeout`. */
+      readonly stop: Command
+      /** RUNNING to PAUSED. The binding stays in its group. */
+      readonly pause: TierCommand
+      /** PAUSED to RUNNING. */
+      readonly resume: TierCommand
+      /** Publishes the next `count` dead letters to where they came from. */
+      readonly replay: (
+        name: string,
+        count: number
+      ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError>
+      /** Publishes the dead letters that were dead-lettered at `fromMillis` or later, before `toMillis`. */
+      readonly replayWindow: (
+        name: string,
+        fromMillis: number,
+        toMillis: number
+      ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError>
+      /** Publishes the next `count` dead letters to the retry topic of a tier, from 1. */
+      readonly replayToTier: (
+        name: string,
+        tier: number,
+        count: number
+      ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError | Replay.UnknownTier>
+      /** Counts the dead letters that are not dealt with. Reads the whole topic. */
+      readonly stats: (name: string) => Effect.Effect<Answers.DeadLetterStats, DeadLetterError>
+      /** Deletes what was dead-lettered before a time, as far as no younger record lies before it. */
+      readonly purge: (
+        name: string,
+        beforeMillis: number
+      ) => Effect.Effect<Answers.PurgeReport, DeadLetterError | Replay.NotPurgeable | Replay.ForeignDeadLetters>
+      /** The dead letters by the reason of their failure. Reads the whole topic. */
+      readonly groups: (
+        name: string,
+        options?: DeadLetterGroup.Options & View
+      ) => Effect.Effect<DeadLetterAnswers.Groups, DeadLetterError>
+      /** Dead letters, the newest first, page by page. A text is looked for in the payload only where that is shown. */
+      readonly letters: (
+        name: string,
+        query?: Omit<DeadLetterList.Query, "searchesPayload"> & View
+      ) => Effect.Effect<DeadLetterAnswers.Page, DeadLetterError>
+      /** One dead letter. */
+      readonly letter: (
+        name: string,
+        position: DeadLetterSelection.Position,
+        view?: View
+      ) => Effect.Effect<DeadLetterAnswers.Letter, DeadLetterError | DeadLetterNotFound>
+      /** Begins a rehearsal of dead letters, one at a time for a binding, and answers at once. It goes on in the background, until the service closes at the latest. */
+      readonly rehearse: (
+        name: string,
+        selection: DeadLetterSelection.DeadLetterSelection,
+        options?: Rehearsal.Options
+      ) => Effect.Effect<
+        DeadLetterAnswers.Rehearsal,
+        EventBusConnector.BindingLookupError | Replay.InvalidArgument | RehearsalRunning
+      >
+      /** A rehearsal of this process, while it runs and for 15 minutes after its end. */
+      readonly rehearsal: (
+        name: string,
+        id: string,
+        view?: View
+      ) => Effect.Effect<DeadLetterAnswers.Rehearsal, EventBusConnector.BindingLookupError | RehearsalNotFound>
+      /** How all bindings are. Asks no broker. */
+      readonly health: Effect.Effect<Answers.HealthReport>
+    }
 >()("@eventbus/admin/EventBusAdmin") {}
 
 /** Options of the layer. */
@@ -201,10 +204,12 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
   const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
   const rehearsals = yield* Rehearsals.make
   const runs = yield* RunOperations.make(connector)
+  const fleet = yield* FleetOperations.make(connector)
 
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf),
     ...runs,
+    ...fleet,
     list: Effect.map(connector.listBindings, (all) => summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,

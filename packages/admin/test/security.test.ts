@@ -14,6 +14,7 @@ const routes = [
   ["view", "GET", "/bindings/orders"],
   ["view", "GET", "/bindings/orders/permissions"],
   ["view", "GET", "/health"],
+  ["view", "GET", "/fleet"],
   ["view", "GET", "/bindings/orders/dlt/stats"],
   ["view", "GET", "/bindings/orders/dlt/groups"],
   ["view", "GET", "/bindings/orders/dlt/records"],
@@ -39,7 +40,7 @@ const routes = [
 describe("OPS-16 without an authorizer", () => {
   it.live("callers on this machine may read, and nobody changes anything", () =>
     Effect.gen(function* () {
-      const { call, connector } = yield* start({ authorizer: undefined })
+      const { call, connector } = yield* start({ authorizer: undefined, fleet: {} })
       const before = yield* connector.listBindings
       for (const [permission, method, path] of routes)
         for (const remoteAddress of ["127.0.0.1", "::1", "::ffff:127.0.0.1"]) {

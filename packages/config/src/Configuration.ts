@@ -265,7 +265,8 @@ export const withoutHandlers = (configuration: Configuration): ReadonlyArray<Bin
   configuration.bindings.map(SettingRules.withoutHandler)
 
 /**
- * Checks the bindings as `bindings` does, then registers and starts them, as a process of the fleet where the file has one. Closing the layer stops them.
+ * Checks the bindings as `bindings` does, then registers and starts them, as a process of the fleet where the file has one, which `EventBusAdmin.layer` finds. Closing the layer
+ * stops them.
  */
 export const layer = <R>(
   configuration: Configuration,
@@ -281,7 +282,7 @@ export const layer = <R>(
       const connector = first === undefined ? EventBusConnector.layer : Layer.mergeAll(first, ...others)
       return configuration.fleet === undefined
         ? connector
-        : Layer.provide(connector, FleetLayer.make(configuration.fleet))
+        : Layer.provideMerge(connector, FleetLayer.make(configuration.fleet))
     })
   )
 

@@ -1,10 +1,17 @@
 /**
  * The parts that handlers of routes share: the body of a request, and the failures of the cluster as one kind of answer.
  */
-import type { BrokerError, EventBusError, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
-import { ByteSize, Effect } from "effect"
+import type { BrokerError, EventBusError, FleetView, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
+import { ByteSize, Effect, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { ClusterFailed, type DeadLetterNotFound, UnreadableBody } from "../AdminError.ts"
+import {
+  ClusterFailed,
+  type DeadLetterNotFound,
+  type FleetNotConfigured,
+  InvalidRequest,
+  type ParameterIssue,
+  UnreadableBody
+} from "../AdminError.ts"
 
 const maxBytes = 1024 * 1024
 
@@ -31,6 +38,17 @@ export const parsed = (text: string): unknown => {
   }
 }
 
+/** What `read` makes of the body of a request. `absent`: stands for a request without one. */
+export const bodyOf = Effect.fnUntraced(function* <A>(
+  request: HttpServerRequest.HttpServerRequest,
+  read: (body: unknown) => Result.Result<A, ReadonlyArray<ParameterIssue>>,
+  absent?: string
+) {
+  const text = yield* jsonText(request)
+  const body = read(parsed(text === "" && absent !== undefined ? absent : text))
+  return Result.isSuccess(body) ? body.success : yield* new InvalidRequest({ issues: body.failure })
+})
+
 /** The failures of commands on dead letters that are not the cluster's. */
 type Own =
   | EventBusError.BindingNotFound
@@ -45,6 +63,8 @@ type Own =
   | ReplayRun.UnknownRun
   | ReplayRun.RunOver
   | DeadLetterNotFound
+  | FleetNotConfigured
+  | FleetView.UnfitTopic
 
 const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "BindingNotFound",
@@ -61,7 +81,9 @@ const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "PlanStale",
   "UnknownRun",
   "RunOver",
-  "DeadLetterNotFound"
+  "DeadLetterNotFound",
+  "FleetNotConfigured",
+  "UnfitTopic"
 ])
 
 /** All failures of the cluster are one kind of answer. */
