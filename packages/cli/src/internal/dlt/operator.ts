@@ -44,7 +44,7 @@ const noes: ReadonlySet<string> = new Set([
   ...["DryRunLayerFailed", "ConfigurationValidation", "ReplayRunning", "ReplayTakenOver", "RehearsalRunning"],
   ...["UnknownPlan", "PlanExpired", "PlanApplied", "PlanStale", "UnknownRun", "RunOver", "RehearsalNotFound"],
   ...["NotPurgeable", "ForeignDeadLetters", "BindingNotFound", "AmbiguousBinding", "InvalidContainerState"],
-  ...["Unauthorized", "Forbidden", "ReadOnly", "LoopbackOnly"]
+  ...["Unauthorized", "Forbidden", "ReadOnly", "LoopbackOnly", "FleetNotConfigured", "UnfitTopic"]
 ])
 
 /** A failure with its exit code. */
