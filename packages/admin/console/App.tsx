@@ -6,6 +6,7 @@ import { follow, type Live } from "./data/live.ts"
 import { type Route, routeOf, to } from "./data/route.ts"
 import { Binding } from "./pages/Binding.tsx"
 import { Failures } from "./pages/Failures.tsx"
+import { Fleet } from "./pages/Fleet.tsx"
 import { Group } from "./pages/Group.tsx"
 import { Now } from "./pages/Now.tsx"
 import { Record } from "./pages/Record.tsx"
@@ -30,6 +31,8 @@ const Page = ({ route }: { readonly route: Route }) => {
   switch (route.page) {
     case "now":
       return <Now />
+    case "fleet":
+      return <Fleet />
     case "binding":
       return <Binding key={route.key} binding={route.key} />
     case "failures":
@@ -93,6 +96,9 @@ export const App = () => {
         <nav aria-label="Console">
           <a href={to.now} aria-current={route.page === "now" ? "page" : undefined}>
             Event bus
+          </a>{" "}
+          <a href={to.fleet} aria-current={route.page === "fleet" ? "page" : undefined}>
+            Fleet
           </a>
         </nav>
         <Kept />

@@ -1,7 +1,7 @@
 /** The page that is shown, by the part of the address behind `#`: the server sees one page alone. */
 
 export type Route =
-  | { readonly page: "now" }
+  | { readonly page: "now" | "fleet" }
   | { readonly page: "binding" | "failures" | "runs"; readonly key: string }
   | { readonly page: "group" | "record" | "run"; readonly key: string; readonly id: string }
   | { readonly page: "unknown" }
@@ -11,6 +11,7 @@ const words = { failures: "group", records: "record", runs: "run" } as const
 export const routeOf = (hash: string): Route => {
   const [, first, key, word, id, more] = hash.replace(/^#/, "").split("/").map(decoded)
   if (first === undefined || first === "") return { page: "now" }
+  if (first === "fleet" && key === undefined) return { page: "fleet" }
   if (first !== "bindings" || key === undefined || key === "" || more !== undefined) return { page: "unknown" }
   if (word === undefined) return { page: "binding", key }
   if (id === undefined) return word === "failures" || word === "runs" ? { page: word, key } : { page: "unknown" }
@@ -31,6 +32,7 @@ const encode = encodeURIComponent
 
 export const to = {
   now: "#/",
+  fleet: "#/fleet",
   binding: (key: string) => `#/bindings/${encode(key)}`,
   failures: (key: string) => `#/bindings/${encode(key)}/failures`,
   group: (key: string, fingerprint: string) => `#/bindings/${encode(key)}/failures/${encode(fingerprint)}`,
