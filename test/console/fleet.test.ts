@@ -56,7 +56,7 @@ whenUsable("OPS-21 the fleet in the console in Chromium", problem, () => {
         await shows(page, "Pause payments in all processes?")
         await fill(page, "Reason", "INC-1204: the ledger is being repaired")
         await page.keyboard.press("Enter")
-        await shows(page, /Held in all processes by anna/)
+        await shows(page, /Paused in all processes by anna/)
         await shows(page, /payments is held\. 1 of 1 process/)
         assert.deepStrictEqual(await violations(page), [], "binding")
       })
@@ -65,7 +65,7 @@ whenUsable("OPS-21 the fleet in the console in Chromium", problem, () => {
       yield* Effect.promise(async () => {
         await press(page, "Event bus")
         await shows(page, "1 thing holds records back")
-        await shows(page, /Held in all processes by anna.*INC-1204: the ledger is being repaired/)
+        await shows(page, /Paused in all processes by anna.*INC-1204: the ledger is being repaired/)
         await page.getByRole("button", { name: "Release" }).waitFor()
         assert.deepStrictEqual(await violations(page), [], "now")
         await press(page, "Fleet")
@@ -105,7 +105,7 @@ whenUsable("OPS-21 the fleet in the console in Chromium", problem, () => {
         yield* Effect.promise(async () => {
           await page.goto(`${address}/eventbus/console`)
           await signIn(page, tokens.viewer)
-          await shows(page, /Held in all processes by anna.*until .*the bank is down/)
+          await shows(page, /Paused in all processes by anna.*until .*the bank is down/)
           assert.strictEqual(await page.getByRole("button", { name: "Release" }).count(), 0)
         })
         const alone = yield* incident([])

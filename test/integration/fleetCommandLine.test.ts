@@ -29,7 +29,7 @@ KafkaSuite.shared("a fleet from the command line", (bootstrap) => {
         )
         const file = { fleet: topics, bindings: { [name]: { topic: name, groupId: name } } }
         writeFileSync(join(folder, "app.json"), JSON.stringify({ eventbus: file }))
-        const run = (...args: ReadonlyArray<string>) => eventbus(folder, ...args, "--brokers", bootstrap)
+        const run = (...args: ReadonlyArray<string>) => eventbus(folder, ...args, "--brokers", bootstrap.join(","))
         const command = (verb: string, ...args: ReadonlyArray<string>) =>
           run(verb, "app.json", name, "--fleet", "--reason", "INC-1204", ...args)
 

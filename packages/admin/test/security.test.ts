@@ -155,7 +155,7 @@ describe("OPS-16 with an authorizer", () => {
 
   it.live("readOnly changes nothing, whatever the authorizer says", () =>
     Effect.gen(function* () {
-      const { call } = yield* start({ readOnly: true })
+      const { call } = yield* start({ readOnly: true, fleet: {} })
       for (const [permission, method, path] of routes) {
         const answer = yield* call(method, `/eventbus${path}`)
         if (permission === "view") assert.strictEqual(answer.status, 200, path)

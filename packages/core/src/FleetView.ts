@@ -163,7 +163,7 @@ export interface Missing {
   readonly accepted: boolean
 }
 
-/** What processes have answered. */
+/** The answers of processes. */
 export interface ProcessAnswers {
   /** Final answers. A process that the command is not for has none. */
   readonly answers: ReadonlyArray<Answer>

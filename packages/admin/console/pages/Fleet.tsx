@@ -52,7 +52,7 @@ const bindingOf = (known: ReadonlySet<string>) => (target: Pick<Hold, "key" | "g
 
 const holdColumns = (known: ReadonlySet<string>): ReadonlyArray<Column<Hold>> => [
   { title: "Binding", of: bindingOf(known) },
-  { title: "Held by", of: ({ by }) => by },
+  { title: "Paused by", of: ({ by }) => by },
   { title: "Reason", of: ({ reason }) => reason, isLong: true },
   { title: "Since", of: ({ since }) => <Since at={since} /> },
   { title: "Until", of: ({ until }) => (until === undefined ? "it is released" : <Ends at={until} />) },
@@ -64,7 +64,7 @@ const releaseColumns = (known: ReadonlySet<string>): ReadonlyArray<Column<Releas
   { title: "Released by", of: ({ by }) => by },
   { title: "Reason", of: ({ reason }) => reason, isLong: true },
   { title: "At", of: ({ at }) => <Since at={at} /> },
-  { title: "Was held", of: ({ held }) => `by ${held.by}: ${held.reason}`, isLong: true, isExtra: true }
+  { title: "Was paused", of: ({ held }) => `by ${held.by}: ${held.reason}`, isLong: true, isExtra: true }
 ]
 
 const targetOf = ({ key, groupId, tier }: Pick<Hold, "key" | "groupId" | "tier">): string => `${key} ${groupId} ${tier}`
@@ -93,11 +93,11 @@ const Shown = ({ view }: { readonly view: View }) => {
         </ul>
       )}
       <Table label="Processes" rows={view.processes} columns={processes} keyOf={({ id }) => id} />
-      <Section title="Held in all processes">
+      <Section title="Paused in all processes">
         {view.holds.length === 0 ? (
           <p class="dim">Nothing.</p>
         ) : (
-          <Table label="Held in all processes" rows={view.holds} columns={holdColumns(known)} keyOf={targetOf} />
+          <Table label="Paused in all processes" rows={view.holds} columns={holdColumns(known)} keyOf={targetOf} />
         )}
       </Section>
       {view.releases.length > 0 && (

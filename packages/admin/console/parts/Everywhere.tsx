@@ -11,7 +11,7 @@ import { counted, Ends, Since } from "./text.tsx"
 /** Who holds what, why, and until when. */
 const Hold = ({ hold: { tier, by, reason, since, until } }: { readonly hold: BindingHold }) => (
   <>
-    {tier === undefined ? "Held" : `Tier ${tier} is held`} in all processes by <strong>{by}</strong> since{" "}
+    {tier === undefined ? "Paused" : `Tier ${tier} is paused`} in all processes by <strong>{by}</strong> since{" "}
     <Since at={since} />
     {until !== undefined && (
       <>

@@ -38,7 +38,7 @@ export const parsed = (text: string): unknown => {
   }
 }
 
-/** What `read` makes of the body of a request. `absent`: stands for a request without one. */
+/** Reads the body of a request. `absent`: the text that stands for a body where there is none. */
 export const bodyOf = Effect.fnUntraced(function* <A>(
   request: HttpServerRequest.HttpServerRequest,
   read: (body: unknown) => Result.Result<A, ReadonlyArray<ParameterIssue>>,

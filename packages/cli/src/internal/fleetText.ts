@@ -64,9 +64,7 @@ export const commandedText = (commanded: FleetAnswers.Commanded): string => {
   const asked = answers.length + missing.length
   return lines(
     `${nameOf(commanded)} ${doneOf(commanded)}`,
-    asked === 0
-      ? "no live process has it"
-      : `${answers.length} of ${counted(asked, "process", "processes")} answered`
+    asked === 0 ? "no live process has it" : `${answers.length} of ${counted(asked, "process", "processes")} answered`
   )
 }
 

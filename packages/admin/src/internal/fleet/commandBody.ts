@@ -39,7 +39,7 @@ export const jsonSchema = (verb: FleetView.Verb) => ({
   properties: Object.fromEntries(keysOf[verb].map((key) => [key, properties[key]]))
 })
 
-/** What the query says, which a body may say in its stead. */
+/** The parameters of the query. A body may have them in its stead. */
 export interface Query {
   readonly reason?: string
   readonly tier?: number

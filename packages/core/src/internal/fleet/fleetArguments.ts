@@ -46,7 +46,7 @@ const checked = <A extends object>(
     : Effect.fail(new InvalidArgument({ command, argument: issue.path, given: issue.found, expected: issue.allowed }))
 }
 
-export const address = (command: string, given: HoldTarget): Effect.Effect<Address, InvalidArgument> =>
+const address = (command: string, given: HoldTarget): Effect.Effect<Address, InvalidArgument> =>
   Effect.map(checked(command, given, addressKinds, ["binding", "groupId"]), addressOf)
 
 const addressOf = ({ binding, groupId, cluster = Defaults.binding.cluster, tier }: HoldTarget): Address => ({

@@ -18,7 +18,8 @@ export type HoldEntry = typeof HoldEntry.Type
 
 const decode = Format.decoder(HoldEntry)
 
-export const { keyOf, addressOf } = HoldKeys.make("hold")
+const keys = HoldKeys.make("hold")
+export const keyOf = keys.keyOf
 
 /** A hold as it was read, with the fields of its entry. */
 export interface ReadHold {
@@ -28,7 +29,7 @@ export interface ReadHold {
 
 /** Applies a record to the holds by their keys. Answers whether it is one about a hold. */
 export const apply = (holds: Map<string, ReadHold>, key: string, { value, timestamp }: ConsumerRecord): boolean => {
-  const address = addressOf(key)
+  const address = keys.addressOf(key)
   if (address === undefined) return false
   if (value === null) return holds.delete(key) || true
   const decoded = decode(value)
