@@ -38,6 +38,7 @@ const processOf = (process: FleetView.FleetProcess): FleetAnswers.Process => {
   }
 }
 
+/** The fleet at one moment, as the API answers it. */
 export const viewOf = ({ processes, holds, releases, problems, asOfMillis }: FleetView.View): FleetAnswers.View => ({
   asOf: timeOf(asOfMillis),
   processes: processes.map(processOf),

@@ -85,8 +85,7 @@ export const join = Effect.fnUntraced(function* (
     if (holds.knowledge() === "known") commands.obey(command, isRepeated)
   }).pipe(Scope.provide(clients))
   const look = Effect.gen(function* () {
-    const control = read.control ?? (yield* open)
-    read.control = control
+    const control = (read.control ??= yield* open)
     yield* control.readOn()
     yield* worked
     holds.become("known")

@@ -121,23 +121,28 @@ export const make = Effect.fnUntraced(function* ({
           })
         )
       ),
-    view: withAdmin(
-      Effect.fnUntraced(function* (admin) {
-        const problems = [
-          ...(yield* Topics.problems(admin, topics, "control")),
-          ...(yield* Topics.problems(admin, topics, "fleet"))
-        ]
-        const { holds, releases } = yield* own.control(admin)
-        const log = yield* own.log(admin)
-        yield* own.freshen
-        const asOfMillis = own.nowMillis()
-        const processes = ProcessViews.of(log.processes, asOfMillis, own.provenMillis())
-        return {
-          ...{ processes, holds: ProcessHolds.activeAt(holds, asOfMillis), problems, asOfMillis },
-          releases: Array.from(releases.values()).sort((one, other) => other.atMillis - one.atMillis)
-        }
-      })
-    )
+    view: withAdmin((admin) => viewOf(own, topics, admin))
+  }
+})
+
+/** The fleet at this moment. */
+const viewOf = Effect.fnUntraced(function* (
+  own: OperatorTopics.OperatorTopics,
+  topics: Topics.FleetTopics,
+  admin: Admin
+): Effect.fn.Return<View, BrokerError> {
+  const problems = [
+    ...(yield* Topics.problems(admin, topics, "control")),
+    ...(yield* Topics.problems(admin, topics, "fleet"))
+  ]
+  const { holds, releases } = yield* own.control(admin)
+  const log = yield* own.log(admin)
+  yield* own.freshen
+  const asOfMillis = own.nowMillis()
+  const processes = ProcessViews.of(log.processes, asOfMillis, own.provenMillis())
+  return {
+    ...{ processes, holds: ProcessHolds.activeAt(holds, asOfMillis), problems, asOfMillis },
+    releases: Array.from(releases.values()).sort((one, other) => other.atMillis - one.atMillis)
   }
 })
 
