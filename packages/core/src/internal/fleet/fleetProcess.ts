@@ -65,9 +65,7 @@ export const join = Effect.fnUntraced(function* (
   const publisher = Publisher.make(broker, topics, clients)
   const { problem, failed, worked } = makeProblem(topics.control)
   const commands = yield* commandsOf({ id, host: hostname, members, nowMillis: clock.nowMillis }, publisher)
-  const read: { control: Control.Control | undefined; obeys: bigint | undefined } = {
-    ...{ control: undefined, obeys: undefined }
-  }
+  const read: { control?: Control.Control; obeys?: bigint | undefined } = {}
   const holdsHaveChanged = Latch.makeUnsafe(false)
   const holds = ProcessHolds.make({
     ...{ clock, topic: topics.control, onControlUnavailable: options.onControlUnavailable },
@@ -85,7 +83,8 @@ export const join = Effect.fnUntraced(function* (
     if (holds.knowledge() === "known") commands.obey(command, isRepeated)
   }).pipe(Scope.provide(clients))
   const look = Effect.gen(function* () {
-    const control = (read.control ??= yield* open)
+    const control = read.control ?? (yield* open)
+    read.control = control
     yield* control.readOn()
     yield* worked
     holds.become("known")
