@@ -29,7 +29,7 @@ import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as Clusters from "./Clusters.ts"
 import * as Defaults from "./Defaults.ts"
-import { type ConfigurationIssue, ConfigurationValidation, type UnknownCluster } from "./EventBusError.ts"
+import type { ConfigurationIssue, UnknownCluster } from "./EventBusError.ts"
 import type {
   CommandReport,
   CommandRequest,
