@@ -59,7 +59,7 @@ const rooms = {
   outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
-  admin: ["runs", "held", "audit", "console"],
+  admin: ["runs", "held", "fleet", "audit", "console"],
   cli: ["dlt"]
 }
 

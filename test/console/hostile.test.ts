@@ -23,7 +23,7 @@ const signedIn = async (page: Page, address: string): Promise<void> => {
 const prepared = Effect.gen(function* () {
   const program = yield* incident(
     [{ key: script, value: script, headers: [[script, script]] }, { value: "harmless" }],
-    { message: script, audit: {} }
+    { message: script, audit: {}, fleet: { version: script } }
   )
   const dlt = "/eventbus/bindings/orders/dlt"
   const post = (path: string, body?: unknown) =>
@@ -39,11 +39,24 @@ const prepared = Effect.gen(function* () {
   const groups = yield* program.call("GET", `${dlt}/groups`, { token: tokens.operator })
   const [{ fingerprint }] = groups.body.groups
   yield* program.connector.pause("payments")
+  const toAll = (verb: string, tier: number) =>
+    program.call("POST", `/eventbus/bindings/orders/${verb}`, {
+      token: tokens.operator,
+      body: { scope: "fleet", reason: script, tier }
+    })
+  // A hold that is over, and one that is not.
+  for (const [verb, tier] of [
+    ["pause", 1],
+    ["resume", 1],
+    ["pause", 1]
+  ] as const)
+    assert.strictEqual((yield* toAll(verb, tier)).status, 202)
   const of = "#/bindings/default:orders"
   /** Each page, with a text of it. */
   const pages: ReadonlyArray<readonly [string, string | RegExp]> = [
     ["#/", "holds records back"],
     [of, "Partitions of this process"],
+    ["#/fleet", "Last released"],
     [`${of}/failures`, /dead letters? waits?/],
     [`${of}/failures/${fingerprint}`, "Letters"],
     [`${of}/records/0@0`, "Headers"],
@@ -75,7 +88,7 @@ whenUsable("OPS-21 the console in Chromium", problem, () => {
           assert.strictEqual(await isHarmed(page), false, each[0])
           assert.strictEqual(await page.locator("main img, main script, main a[href^=javascript]").count(), 0, each[0])
         }
-        await show(page, address, pages[4]!)
+        await show(page, address, pages[5]!)
         // Key, value, header and its name, and the message of the error.
         assert.isAtLeast(await page.getByText(script, { exact: true }).count(), 5)
       })

@@ -63,7 +63,7 @@ KafkaSuite.shared("a fleet", (bootstrap) => {
           processes.some(({ pid, status }) => pid === victim?.pid && status === "stale")
         )
         yield* Bus.until("the killed process is stale", isStale, output)
-        assert.isTrue(yield* fleet.release(target))
+        assert.isTrue(yield* fleet.release({ ...target, reason: "the bank is back" }))
         const resumed = yield* fleet.command({ verb: "resume", binding: name, reason: "the bank is back" })
         assert.deepStrictEqual(
           [resumed.answers.map(({ state }) => state), resumed.missing],

@@ -129,7 +129,7 @@ KafkaSuite.shared("the figures of a fleet", (bootstrap) => {
         if (process.env["HOLD_SECONDS"] !== undefined)
           console.log({ holdSeconds, killed, published, handled: 0, load: loadavg() })
         // The same processes handle every record as soon as nobody holds them.
-        assert.isTrue(yield* fleet.release(target))
+        assert.isTrue(yield* fleet.release({ ...target, reason: "over" }))
         yield* Bus.until("all records are handled", () => journal.done().length >= published, output)
       }),
     300_000 + holdSeconds * 1_000

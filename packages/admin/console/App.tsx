@@ -7,6 +7,7 @@ import { type Route, routeOf, to } from "./data/route.ts"
 import { Audit } from "./pages/Audit.tsx"
 import { Binding } from "./pages/Binding.tsx"
 import { Failures } from "./pages/Failures.tsx"
+import { Fleet } from "./pages/Fleet.tsx"
 import { Group } from "./pages/Group.tsx"
 import { Now } from "./pages/Now.tsx"
 import { Record } from "./pages/Record.tsx"
@@ -33,6 +34,8 @@ const Page = ({ route }: { readonly route: Route }) => {
       return <Now />
     case "audit":
       return <Audit />
+    case "fleet":
+      return <Fleet />
     case "binding":
       return <Binding key={route.key} binding={route.key} />
     case "failures":
@@ -96,6 +99,9 @@ export const App = () => {
         <nav aria-label="Console">
           <a href={to.now} aria-current={route.page === "now" ? "page" : undefined}>
             Event bus
+          </a>{" "}
+          <a href={to.fleet} aria-current={route.page === "fleet" ? "page" : undefined}>
+            Fleet
           </a>
           <a href={to.audit} aria-current={route.page === "audit" ? "page" : undefined}>
             Audit

@@ -7,10 +7,13 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import * as Answers from "./Answers.ts"
 import * as AuditAnswers from "./AuditAnswers.ts"
 import * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
+import * as FleetAnswers from "./FleetAnswers.ts"
 import * as Errors from "./internal/errorSchemas.ts"
+import * as CommandBody from "./internal/fleet/commandBody.ts"
 import { held } from "./internal/held/heldEndpoints.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import * as Parameters from "./internal/parameters.ts"
+import { withBody } from "./internal/requestBody.ts"
 import { runs } from "./internal/runs/runEndpoints.ts"
 import * as SelectionBody from "./internal/selectionBody.ts"
 
@@ -19,14 +22,22 @@ const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
 const ofCommand = [...lookup, Errors.invalidContainerState] as const
 /** The log says why, where the caller does. */
 const reason = { reason: Schema.optionalKey(Parameters.reason) }
-/** A command on a binding answers with its state. */
-const command = { params, query: reason, success: Answers.BindingSummary, error: ofCommand } as const
-/** One that may be about a single retry tier. */
-const tierCommand = {
-  ...command,
-  query: { ...reason, tier: Schema.optionalKey(Parameters.tier) },
-  error: [...ofCommand, Errors.invalidArgument, Errors.unknownTier]
+const ofFleet = [Errors.fleetNotConfigured, Errors.unfitTopic, Errors.clusterFailed] as const
+/** A command on a binding answers with its state; one to the whole fleet with who has answered. */
+const command = {
+  ...{ params, query: reason, payload: Schema.Unknown },
+  success: [Answers.BindingSummary, FleetAnswers.Commanded.pipe(HttpApiSchema.status(202))],
+  error: [
+    ...ofCommand,
+    ...ofFleet,
+    Errors.invalidRequest,
+    Errors.invalidArgument,
+    Errors.unreadableBody,
+    Errors.unknownTier
+  ]
 } as const
+/** One that may be about a single retry tier. */
+const tierCommand = { ...command, query: { ...reason, tier: Schema.optionalKey(Parameters.tier) } } as const
 const ofLetters = [...lookup, Errors.invalidArgument, Errors.clusterFailed] as const
 
 /** The binding schema of configuration files, and the name. */
@@ -59,10 +70,21 @@ const bindings = HttpApiGroup.make("bindings").add(
   HttpApiEndpoint.delete("unregister", "/bindings/:name", { params, success: Answers.BindingDetail, error: ofCommand })
     .annotate(RequiredPermission, ["admin"])
     .annotate(OpenApi.Summary, "Stop a binding and remove it"),
-  HttpApiEndpoint.post("start", "/bindings/:name/start", command).annotate(RequiredPermission, ["operate"]),
-  HttpApiEndpoint.post("stop", "/bindings/:name/stop", command).annotate(RequiredPermission, ["operate"]),
-  HttpApiEndpoint.post("pause", "/bindings/:name/pause", tierCommand).annotate(RequiredPermission, ["operate"]),
-  HttpApiEndpoint.post("resume", "/bindings/:name/resume", tierCommand).annotate(RequiredPermission, ["operate"]),
+  HttpApiEndpoint.post("start", "/bindings/:name/start", command)
+    .annotate(RequiredPermission, ["operate"])
+    .annotate(OpenApi.Transform, withBody(CommandBody.jsonSchema("start"), false)),
+  HttpApiEndpoint.post("stop", "/bindings/:name/stop", command)
+    .annotate(RequiredPermission, ["operate"])
+    .annotate(OpenApi.Transform, withBody(CommandBody.jsonSchema("stop"), false)),
+  HttpApiEndpoint.post("pause", "/bindings/:name/pause", tierCommand)
+    .annotate(RequiredPermission, ["operate"])
+    .annotate(OpenApi.Transform, withBody(CommandBody.jsonSchema("pause"), false)),
+  HttpApiEndpoint.post("resume", "/bindings/:name/resume", tierCommand)
+    .annotate(RequiredPermission, ["operate"])
+    .annotate(OpenApi.Transform, withBody(CommandBody.jsonSchema("resume"), false)),
+  HttpApiEndpoint.get("fleet", "/fleet", { success: FleetAnswers.View, error: ofFleet })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "All processes of the fleet, its holds, and the last releases"),
   HttpApiEndpoint.get("health", "/health", { success: Answers.HealthReport })
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "The health of all bindings, and why it is not better"),

@@ -122,3 +122,10 @@ export class RehearsalRunning extends Schema.TaggedError<RehearsalRunning>()("Re
     return `Binding '${this.binding}' is being rehearsed already: '${this.id}' runs. Wait for its end.`
   }
 }
+
+/** The program belongs to no fleet, so it can command no other process. Nothing was done. */
+export class FleetNotConfigured extends Schema.TaggedError<FleetNotConfigured>()("FleetNotConfigured", {}) {
+  override get message(): string {
+    return "This program belongs to no fleet. Provide Fleet.layer, or set eventbus.fleet in the configuration file."
+  }
+}

@@ -11,6 +11,19 @@ const optional = Schema.optionalKey
 export const Count = Schema.Struct({ name: Schema.String, count: Schema.Int })
 export type Count = typeof Count.Type
 
+/** A hold of the fleet on a binding, or on one of its retry tiers. */
+export const BindingHold = Schema.Struct({
+  /** Absent when the whole binding is held. */
+  tier: optional(Schema.Int),
+  /** The one who holds. */
+  by: Schema.String,
+  reason: Schema.String,
+  since: Schema.String,
+  /** When it ends by itself. Absent when it lasts until somebody releases it. */
+  until: optional(Schema.String)
+})
+export type BindingHold = typeof BindingHold.Type
+
 /** A binding in a list. */
 export const BindingSummary = Schema.Struct({
   /** `{cluster}:{binding}`, which names the binding in every request. */
@@ -22,10 +35,12 @@ export const BindingSummary = Schema.Struct({
   state: EventBusError.ContainerState,
   /** Since when it has this state. */
   since: Schema.String,
-  /** The reasons that hold it: `operator`, `breaker` or both. */
+  /** The reasons that hold it: `operator`, `breaker`, `fleet`, or several of them. */
   pausedBy: Schema.Array(Schema.String),
   /** Retry tiers that are paused by themselves. */
   pausedTiers: Schema.Array(Schema.Int),
+  /** The holds of the fleet on it and on its retry tiers. Absent without one. */
+  holds: optional(Schema.Array(BindingHold)),
   /** Offsets that are not finished, of the partitions that this process owns. */
   lag: Schema.Int,
   partitions: Schema.Int,
@@ -238,6 +253,8 @@ export const Permissions = Schema.Struct({
   /** The name that the authorizer gave the caller, or `this machine` without an authorizer. */
   caller: Schema.String,
   /** Nothing but `view` and `view-payload` where the API is read-only. */
-  permissions: Schema.Array(Schema.Literals(permissions))
+  permissions: Schema.Array(Schema.Literals(permissions)),
+  /** Whether commands on the binding may be of scope `fleet`: the program belongs to one. */
+  hasFleet: Schema.Boolean
 })
 export type Permissions = typeof Permissions.Type

@@ -1,6 +1,6 @@
 /**
  * The answers of the admin API, made of what the commands of a binding say. For tools that ask a cluster without a running process, such as `eventbus dlt`, so that their answers
- * are those of the API. With `payload` false, nothing in them quotes a record.
+ * are those of the API; `commandFleet` commands a fleet, as the API does. With `payload` false, nothing in them quotes a record.
  *
  * ```ts
  * import { AnswersOf } from "@eventbus/admin"
@@ -16,6 +16,8 @@
  * ```
  */
 export { auditPageOf } from "./internal/audit/auditOperations.ts"
+export { viewOf as fleetViewOf } from "./internal/fleet/fleetAnswersOf.ts"
+export { run as commandFleet } from "./internal/fleet/fleetCommand.ts"
 export { groupsOf, letterOf, pageOf, reportOf } from "./internal/letterAnswers.ts"
 export { planOf, receiptOf, runsOf } from "./internal/runs/runAnswers.ts"
 export { targetOf } from "./internal/runs/selectionTarget.ts"

@@ -30,12 +30,14 @@ import {
 import { Context, Effect, Layer } from "effect"
 import type { AdminAudit } from "./AdminAudit.ts"
 import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
+import type { AdminFleet } from "./AdminFleet.ts"
 import type { AdminHeld } from "./AdminHeld.ts"
 import type { AdminRuns, View } from "./AdminRuns.ts"
 import type * as Answers from "./Answers.ts"
 import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
 import * as AuditOperations from "./internal/audit/auditOperations.ts"
+import * as FleetOperations from "./internal/fleet/fleetOperations.ts"
 import * as HeldOperations from "./internal/held/heldOperations.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
 import { type Shown, shownBy } from "./internal/masking.ts"
@@ -75,6 +77,7 @@ export class EventBusAdmin extends Context.Service<
   EventBusAdmin,
   AdminRuns &
     AdminAudit &
+    AdminFleet &
     AdminHeld & {
       /** Every binding, by key. Asks no broker. */
       readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
@@ -216,10 +219,11 @@ const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R
   const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
   const rehearsals = yield* Rehearsals.make
   const runs = yield* RunOperations.make(connector, shown)
+  const fleet = yield* FleetOperations.make(connector)
 
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf, shown),
-    ...{ ...runs, ...(yield* AuditOperations.make), ...HeldOperations.make(connector, shown) },
+    ...{ ...runs, ...fleet, ...(yield* AuditOperations.make), ...HeldOperations.make(connector, shown) },
     list: Effect.map(connector.listBindings, (all) => AnswersOf.summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,

@@ -1,7 +1,7 @@
 /** A program in memory with the admin API, called as a framework calls it. */
 import { AdminServer, AdminWeb, Authorizer, EventBusAdmin, type Mask } from "@eventbus/admin"
 import { Handlers } from "@eventbus/config"
-import { Audit, Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Audit, Binding, Broker, Clusters, EventBusConnector, Fleet, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Context, Effect, Exit, Layer, Logger, Metric, Redacted, Schema, Scope } from "effect"
 import { HttpServer } from "effect/http"
@@ -100,6 +100,10 @@ interface Options extends Omit<AdminWeb.Options, "authorizer"> {
   readonly maskText?: Mask.MaskText
   /** Aliases beside `default`, each a name of the same cluster. */
   readonly clusters?: ReadonlyArray<string>
+  /** The fleet that the program joins. Default: none. */
+  readonly fleet?: Fleet.Settings
+  /** The cluster of another program. Default: one of its own. */
+  readonly memory?: Effect.Success<ReturnType<typeof MemoryBroker.make>>
 }
 
 /** The API once more, over the same program, and how often it has looked at the bindings. */
@@ -124,8 +128,9 @@ export const counting = Effect.fnUntraced(function* (
 /** Starts a program on a broker in memory. Its metrics are its own, and nothing is logged. */
 export const start = (options: Options = {}) =>
   Effect.gen(function* () {
-    const memory = yield* MemoryBroker.make()
-    for (const topic of ["orders", "payments"]) yield* memory.createTopic(topic, { partitions: 1 })
+    const memory = options.memory ?? (yield* MemoryBroker.make())
+    if (options.memory === undefined)
+      for (const topic of ["orders", "payments"]) yield* memory.createTopic(topic, { partitions: 1 })
     const append = (topic: string, ...values: ReadonlyArray<string>) =>
       memory.append(
         topic,
@@ -142,7 +147,17 @@ export const startOn = (broker: Broker.Broker["Service"], options: Options) =>
 const make = Effect.fnUntraced(
   function* (
     connected: Broker.Broker["Service"],
-    { bindings = [binding()], clusters = [], handlers: own, audit, mask, maskText, ...routes }: Options
+    {
+      bindings = [binding()],
+      clusters = [],
+      handlers: own,
+      audit,
+      mask,
+      maskText,
+      fleet,
+      memory: _,
+      ...routes
+    }: Options
   ) {
     const scope = yield* Effect.acquireRelease(Scope.make(), (open) => Scope.close(open, Exit.void))
     const broker = Layer.succeed(Broker.Broker, connected)
@@ -153,14 +168,22 @@ const make = Effect.fnUntraced(
     }).pipe(
       Layer.provideMerge(EventBusConnector.layer),
       Layer.provideMerge(audit === undefined ? Layer.empty : Audit.layer(audit)),
+      Layer.provideMerge(fleet === undefined ? Layer.empty : Fleet.layer(fleet)),
       Layer.provideMerge(Clusters.layerMap(new Map(["default", ...clusters].map((alias) => [alias, broker]))))
     )
     const context = yield* Layer.buildWithScope(program, scope)
+    if (fleet !== undefined)
+      yield* Effect.orDie(
+        Effect.provideContext(
+          Effect.flatMap(Effect.fromOption(Context.getOption(context, Fleet.Fleet)), (own) => own.createTopics),
+          context
+        )
+      )
     const connector = Context.get(context, EventBusConnector.EventBusConnector)
     for (const each of bindings) yield* Effect.provideContext(connector.register(each), context)
-    const { authorizer, ...others } = { authorizer: everything, ...routes }
+    const { authorizer, ...options } = { authorizer: everything, ...routes }
     const web = yield* Effect.provideContext(
-      AdminWeb.make(authorizer === undefined ? others : { ...others, authorizer }),
+      AdminWeb.make(authorizer === undefined ? options : { ...options, authorizer }),
       context
     )
     return {

@@ -80,6 +80,7 @@ describe("OPS-18 OpenAPI", () => {
           "GET /eventbus/bindings/{name}/dlt/stats",
           "GET /eventbus/bindings/{name}/held",
           "GET /eventbus/bindings/{name}/permissions",
+          "GET /eventbus/fleet",
           "GET /eventbus/health",
           "GET /eventbus/stream",
           "POST /eventbus/bindings",
@@ -246,17 +247,16 @@ describe("OPS-18 OpenAPI", () => {
       }
     }))
 
-  it("every key of the bodies about plans and runs refuses a wrong value with its path, alone and beside others", () =>
+  it("every key of the bodies about bindings, plans and runs refuses a wrong value with its path, alone and beside others", () =>
     property(async (run, { operations, memory }) => {
       await Effect.runPromise(memory.createTopic("orders.DLT", { partitions: 1 }))
       const targets = operations.flatMap(({ path, operation }) => {
-        const name = path.slice(path.lastIndexOf("/") + 1)
-        const good = bodies[name]
+        const good = bodies[path.replace(/^.*\{name\}\//, "")]
         return good === undefined || operation.requestBody === undefined
           ? []
           : [{ path, good, schema: operation.requestBody.content["application/json"].schema }]
       })
-      assert.strictEqual(targets.length, 4)
+      assert.strictEqual(targets.length, 8)
       const refusal = async (path: string, good: object, chosen: ReadonlyArray<Mutation>) => {
         const body = chosen.reduce<object>((rest, { path: at, value }) => put(rest, at, value), good)
         const url = path.replace("{name}", "orders").replace("{id}", "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20")
@@ -285,18 +285,22 @@ describe("OPS-18 OpenAPI", () => {
       }
       // Nothing of it made a plan, and the unmutated body does.
       assert.strictEqual(
-        (await run(["POST", "/eventbus/bindings/orders/dlt/plans", { body: bodies["plans"] }])).status,
+        (await run(["POST", "/eventbus/bindings/orders/dlt/plans", { body: bodies["dlt/plans"] }])).status,
         201
       )
     }))
 })
 
-/** Bodies that are taken, by the last part of the path. */
+/** Bodies that are taken, by the part of the path behind the binding. */
 const bodies: Readonly<Record<string, object>> = {
-  plans: { action: "toTier", tier: 1, select: { groups: ["v1-a"] }, reason: "the gateway is back" },
-  pause: { reason: "the shop is full" },
-  cancel: { reason: "wrong letters" },
-  rate: { rate: 5 }
+  start: { scope: "fleet", reason: "the shop is empty" },
+  stop: { scope: "fleet", reason: "the shop is full" },
+  pause: { scope: "fleet", reason: "the shop is full", tier: 1, until: 1 },
+  resume: { scope: "fleet", reason: "the shop is empty", tier: 1 },
+  "dlt/plans": { action: "toTier", tier: 1, select: { groups: ["v1-a"] }, reason: "the gateway is back" },
+  "dlt/runs/{id}/pause": { reason: "the shop is full" },
+  "dlt/runs/{id}/cancel": { reason: "wrong letters" },
+  "dlt/runs/{id}/rate": { rate: 5 }
 }
 
 const base = { name: "payments", topic: "payments", groupId: "payers", handler: "charge", autoStartup: false }

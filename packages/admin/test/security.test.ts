@@ -16,6 +16,7 @@ const routes = [
   ["view", "GET", "/health"],
   ["view", "GET", "/audit"],
   ["view", "GET", "/bindings/orders/held"],
+  ["view", "GET", "/fleet"],
   ["view", "GET", "/bindings/orders/dlt/stats"],
   ["view", "GET", "/bindings/orders/dlt/groups"],
   ["view", "GET", "/bindings/orders/dlt/records"],
@@ -43,7 +44,7 @@ const routes = [
 describe("OPS-16 without an authorizer", () => {
   it.live("callers on this machine may read, and nobody changes anything", () =>
     Effect.gen(function* () {
-      const { call, connector } = yield* start({ authorizer: undefined, audit: {} })
+      const { call, connector } = yield* start({ authorizer: undefined, audit: {}, fleet: {} })
       const before = yield* connector.listBindings
       for (const [permission, method, path] of routes)
         for (const remoteAddress of ["127.0.0.1", "::1", "::ffff:127.0.0.1"]) {
@@ -158,7 +159,7 @@ describe("OPS-16 with an authorizer", () => {
 
   it.live("readOnly changes nothing, whatever the authorizer says", () =>
     Effect.gen(function* () {
-      const { call } = yield* start({ readOnly: true, audit: {} })
+      const { call } = yield* start({ readOnly: true, audit: {}, fleet: {} })
       for (const [permission, method, path] of routes) {
         const answer = yield* call(method, `/eventbus${path}`)
         if (permission === "view") assert.strictEqual(answer.status, 200, path)

@@ -10,6 +10,7 @@ import { CliError, CliOutput, Command } from "effect/cli"
 import { audit } from "./internal/auditCommand.ts"
 import { dlt } from "./internal/dlt/dltCommand.ts"
 import { CommandFailed, exitCodes } from "./internal/failures.ts"
+import { fleet } from "./internal/fleetCommand.ts"
 import { held } from "./internal/heldCommand.ts"
 import * as Lifecycle from "./internal/lifecycleCommands.ts"
 import * as Output from "./internal/output.ts"
@@ -19,12 +20,12 @@ import { status } from "./internal/statusCommand.ts"
 import { trail } from "./internal/trailCommand.ts"
 import { validate } from "./internal/validateCommand.ts"
 
-/** The command with its subcommands validate, plan, run, trail, dlt, held, audit, status, start, stop, pause and resume. */
+/** The command with its subcommands validate, plan, run, trail, dlt, held, audit, status, fleet, start, stop, pause and resume. */
 export const command = Command.make("eventbus").pipe(
   Command.withDescription("Checks, explains, runs and operates the bindings of a configuration file."),
   Command.withSubcommands([
     ...([validate, plan, runCommand, trail, dlt, held, audit] as const),
-    ...([status, Lifecycle.start, Lifecycle.stop, Lifecycle.pause, Lifecycle.resume] as const)
+    ...([status, fleet, Lifecycle.start, Lifecycle.stop, Lifecycle.pause, Lifecycle.resume] as const)
   ])
 )
 

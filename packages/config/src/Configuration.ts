@@ -267,8 +267,8 @@ export const withoutHandlers = (configuration: Configuration): ReadonlyArray<Bin
   configuration.bindings.map(SettingRules.withoutHandler)
 
 /**
- * Checks the bindings as `bindings` does, then registers and starts them, as a process of the fleet where the file has one. Closing the layer stops them. Where the file has an
- * audit log, the layer provides `Audit` beside the connector, so that `EventBusAdmin.layer` over it finds it.
+ * Checks the bindings as `bindings` does, then registers and starts them, as a process of the fleet where the file has one. Closing the layer stops them. The layer provides `Fleet`
+ * and `Audit` beside the connector where the file has them, so that `EventBusAdmin.layer` over it finds them.
  */
 export const layer = <R>(
   configuration: Configuration,

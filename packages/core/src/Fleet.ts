@@ -30,7 +30,17 @@ import type { BrokerError } from "./BrokerError.ts"
 import * as Clusters from "./Clusters.ts"
 import * as Defaults from "./Defaults.ts"
 import type { ConfigurationIssue, UnknownCluster } from "./EventBusError.ts"
-import type { CommandReport, CommandRequest, Hold, HoldRequest, HoldTarget, UnfitTopic, View } from "./FleetView.ts"
+import type {
+  CommandReport,
+  CommandRequest,
+  Hold,
+  HoldRequest,
+  HoldTarget,
+  ProcessAnswers,
+  ReleaseRequest,
+  UnfitTopic,
+  View
+} from "./FleetView.ts"
 import { Hostname } from "./Hostname.ts"
 import * as DerivedNames from "./internal/base/derivedNames.ts"
 import { toMillis } from "./internal/base/durations.ts"
@@ -74,8 +84,16 @@ export class Fleet extends Context.Service<
      * control topic when it is missing. Answers when the hold is stored: processes obey within a second.
      */
     readonly hold: (request: HoldRequest) => Effect.Effect<Hold, InvalidArgument | UnfitTopic | BrokerError>
-    /** Ends a hold. Answers whether there was one. */
-    readonly release: (target: HoldTarget) => Effect.Effect<boolean, InvalidArgument | UnfitTopic | BrokerError>
+    /** Ends a hold, and keeps who has ended it and why. Answers whether there was one. */
+    readonly release: (request: ReleaseRequest) => Effect.Effect<boolean, InvalidArgument | UnfitTopic | BrokerError>
+    /**
+     * Waits until every live process with the binding obeys all holds and releases that were written before, at most for `wait` (0 to 2^31 - 1 ms, default 10 seconds). An
+     * answer is `done`: a process pauses at once, and records that have begun go to their end. A process of a version that does not tell is missing.
+     */
+    readonly applied: (
+      target: HoldTarget,
+      wait?: Duration.Input
+    ) => Effect.Effect<ProcessAnswers, InvalidArgument | BrokerError>
     /**
      * Gives a command to the processes that live now, and waits for their answers, at most for `wait`. A process that starts later does not obey it. A command that is
      * given again with its id is not run again: the answers are waited for. Fails with `InvalidArgument` when the id is that of another command.

@@ -26,6 +26,14 @@ export interface HoldRequest extends HoldTarget {
   readonly until?: number
 }
 
+/** The end of a hold. */
+export interface ReleaseRequest extends HoldTarget {
+  /** Why. Not empty; the view shows it until the next release of the same target. */
+  readonly reason: string
+  /** The one who releases, as text. Default: the name of this host. */
+  readonly by?: string
+}
+
 /** A hold as the control topic has it. */
 export interface Hold {
   /** The name of the binding. */
@@ -44,6 +52,26 @@ export interface Hold {
   readonly sinceMillis: number
   /** When it ends by itself, epoch milliseconds by the cluster's clock; undefined when it lasts until it is released. */
   readonly untilMillis: number | undefined
+}
+
+/** The last release of a target, as the control topic has it. */
+export interface Release {
+  /** The name of the binding. */
+  readonly binding: string
+  /** Its consumer group. */
+  readonly groupId: string
+  /** The alias of its cluster. */
+  readonly cluster: string
+  /** The retry tier, from 1; undefined when the whole binding was held. */
+  readonly tier: number | undefined
+  /** The one who released. */
+  readonly by: string
+  /** Why. */
+  readonly reason: string
+  /** When, epoch milliseconds by the cluster's clock. */
+  readonly atMillis: number
+  /** The hold that it ended. */
+  readonly held: Pick<Hold, "by" | "reason" | "sinceMillis">
 }
 
 /** The holds of one binding. */
@@ -135,14 +163,18 @@ export interface Missing {
   readonly accepted: boolean
 }
 
-/** The outcome of a command. */
-export interface CommandReport {
-  /** The id of the command. */
-  readonly id: string
+/** The answers of processes. */
+export interface ProcessAnswers {
   /** Final answers. A process that the command is not for has none. */
   readonly answers: ReadonlyArray<Answer>
   /** Live processes that the command is for, without a final answer. Empty: everybody has answered. */
   readonly missing: ReadonlyArray<Missing>
+}
+
+/** The outcome of a command. */
+export interface CommandReport extends ProcessAnswers {
+  /** The id of the command. */
+  readonly id: string
 }
 
 /** A binding as its process last told. */
@@ -203,6 +235,8 @@ export interface FleetProcess {
   readonly status: "live" | "stale"
   /** When the cluster appended its last heartbeat, epoch milliseconds. */
   readonly lastSeenMillis: number
+  /** When it is stale unless it writes another one, epoch milliseconds by the cluster's clock. */
+  readonly leaseEndsMillis: number
   /** How far its wall clock is ahead of the cluster's, in milliseconds; below 0: behind. */
   readonly skewMillis: number
   /** Whether its clock differs by more than 2 seconds. */
@@ -221,6 +255,8 @@ export interface View {
   readonly processes: ReadonlyArray<FleetProcess>
   /** The holds in the control topic that have not ended. */
   readonly holds: ReadonlyArray<Hold>
+  /** The last release of each target, the newest first. */
+  readonly releases: ReadonlyArray<Release>
   /** Everything about both topics that is not as it should be. Empty when all is well. */
   readonly problems: ReadonlyArray<TopicProblem>
   /** The time of this view by the cluster's clock, epoch milliseconds. */

@@ -69,7 +69,7 @@ describe("bounds of a fleet", () => {
         })
       }
       yield* inTime(fleet.hold(once({ ...target, reason })))
-      assert.isTrue(yield* inTime(fleet.release(once({ ...target }))))
+      assert.isTrue(yield* inTime(fleet.release(once({ ...target, reason: "over" }))))
       const { answers } = yield* inTime(fleet.command(once({ verb: "pause", reason, id })), "500 millis")
       assert.deepInclude(answers[0], { state: "done" })
     })

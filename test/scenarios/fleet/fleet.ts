@@ -8,6 +8,7 @@ import { advance, bytes, orders, settle, start, text } from "../bus.ts"
 export const control = "__eventbus.control"
 export const fleetTopic = "__eventbus.fleet"
 export const target = { binding: "orders", groupId: "billing" }
+export const release = { ...target, reason: "the bank is back", by: "bob" }
 
 /** An operator, with connections of its own. */
 export const operator = Effect.map(Layer.build(Fleet.layer()), (context) => Context.get(context, Fleet.Fleet))

@@ -4,7 +4,7 @@ import { Binding, RetryPolicy, Route } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Schema } from "effect"
 import { advance, append, inTime, orders, scenario, settle, start, until } from "../bus.ts"
-import { control, entries, noting, operator, soon, startIn, target, write } from "./fleet.ts"
+import { control, entries, noting, operator, release, soon, startIn, target, write } from "./fleet.ts"
 
 class Boom extends Schema.TaggedError<Boom>()("Boom", {}) {}
 
@@ -34,7 +34,7 @@ describe("holds of a fleet", () => {
       }
       const handled: Array<string> = []
       yield* startIn({}, noting(handled))
-      yield* inTime(fleet.release(target))
+      yield* inTime(fleet.release(release))
       yield* until(() => handled.length === 2, "1 second")
       assert.deepStrictEqual(handled, ["a", "b"])
     })
@@ -99,7 +99,7 @@ describe("holds of a fleet", () => {
       const app = yield* startIn({}, noting(handled))
       yield* soon
       yield* app.connector.pause("orders")
-      yield* inTime(fleet.release(target))
+      yield* inTime(fleet.release(release))
       yield* append("orders", 0, ["a"])
       yield* advance("1 minute")
       assert.deepStrictEqual(handled, [])
@@ -174,7 +174,7 @@ describe("holds of a fleet", () => {
       )
       const error = yield* Effect.flip(app.connector.resume("orders", { tier: 1 }))
       assert.include(error.message, "ann holds it in the whole fleet")
-      yield* inTime(fleet.release({ ...target, tier: 1 }))
+      yield* inTime(fleet.release({ ...release, tier: 1 }))
       yield* advance("10 seconds")
       assert.deepStrictEqual(calls, ["broken", "fine", "broken"])
     })
@@ -227,7 +227,7 @@ describe("holds of a fleet", () => {
       yield* inTime(fleet.createTopics)
       yield* advance("1 minute")
       assert.deepStrictEqual(handled, [])
-      yield* inTime(fleet.release(target))
+      yield* inTime(fleet.release(release))
       yield* advance("10 seconds")
       assert.deepStrictEqual(handled, ["a"])
     })
@@ -249,7 +249,7 @@ describe("holds of a fleet", () => {
         yield* soon
         assert.include((yield* Effect.flip(app.connector.resume("orders"))).message, why)
       }
-      yield* inTime(fleet.release(target))
+      yield* inTime(fleet.release(release))
       yield* soon
       yield* settle
       assert.strictEqual(yield* app.connector.getState("orders"), "RUNNING")

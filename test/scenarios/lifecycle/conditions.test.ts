@@ -553,7 +553,7 @@ describe("what shows in which place", () => {
       const { connector } = yield* startIn({}, reader)
       yield* advance("1 minute")
       yield* holds(connector)
-      yield* inTime(fleet.release(target))
+      yield* inTime(fleet.release({ ...target, reason: "test" }))
       yield* advance("2 seconds")
       yield* isOver(connector)
     })

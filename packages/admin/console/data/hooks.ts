@@ -50,10 +50,19 @@ export const useAnswer = <A>(
 export const asRefusal = (error: unknown): Refusal =>
   error instanceof Refusal ? error : new Refusal(0, "Error", error instanceof Error ? error.message : String(error))
 
+const useAllowed = (key: string): Permissions | undefined =>
+  useAnswer<Permissions>(`bindings/${part(key)}/permissions`).value
+
 /** What the caller may do with a binding: nothing while that is not known. */
 export const usePermissions = (key: string): ((permission: Permission) => boolean) => {
-  const { value } = useAnswer<Permissions>(`bindings/${part(key)}/permissions`)
+  const value = useAllowed(key)
   return (permission) => value?.permissions.includes(permission) ?? false
+}
+
+/** Whether the caller may command all processes about a binding. */
+export const useMayCommandFleet = (key: string): boolean => {
+  const value = useAllowed(key)
+  return value?.hasFleet === true && value.permissions.includes("operate")
 }
 
 export const useLive = (): Live => {

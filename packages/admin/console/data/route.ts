@@ -1,7 +1,7 @@
 /** The page that is shown, by the part of the address behind `#`: the server sees one page alone. */
 
 export type Route =
-  | { readonly page: "now" | "audit" }
+  | { readonly page: "now" | "audit" | "fleet" }
   | { readonly page: "binding" | "failures" | "runs"; readonly key: string }
   | { readonly page: "group" | "record" | "run"; readonly key: string; readonly id: string }
   | { readonly page: "unknown" }
@@ -12,6 +12,7 @@ export const routeOf = (hash: string): Route => {
   const [, first, key, word, id, more] = hash.replace(/^#/, "").split("/").map(decoded)
   if (first === undefined || first === "") return { page: "now" }
   if (first === "audit" && key === undefined) return { page: "audit" }
+  if (first === "fleet" && key === undefined) return { page: "fleet" }
   if (first !== "bindings" || key === undefined || key === "" || more !== undefined) return { page: "unknown" }
   if (word === undefined) return { page: "binding", key }
   if (id === undefined) return word === "failures" || word === "runs" ? { page: word, key } : { page: "unknown" }
@@ -33,6 +34,7 @@ const encode = encodeURIComponent
 export const to = {
   now: "#/",
   audit: "#/audit",
+  fleet: "#/fleet",
   binding: (key: string) => `#/bindings/${encode(key)}`,
   failures: (key: string) => `#/bindings/${encode(key)}/failures`,
   group: (key: string, fingerprint: string) => `#/bindings/${encode(key)}/failures/${encode(fingerprint)}`,

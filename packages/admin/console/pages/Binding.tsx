@@ -7,6 +7,7 @@ import { Ask } from "../parts/Ask.tsx"
 import { announce } from "../parts/announce.tsx"
 import { BindingTabs, nameOf } from "../parts/BindingTabs.tsx"
 import { Line } from "../parts/chart.tsx"
+import { Everywhere } from "../parts/Everywhere.tsx"
 import { HeldRecords } from "../parts/HeldRecords.tsx"
 import { type Column, Facts, Problem, Section, StateMark, Table, Waiting } from "../parts/layout.tsx"
 import { counted, duration, number, Since } from "../parts/text.tsx"
@@ -154,6 +155,7 @@ const Detail = (props: CommandsProps) => {
         <StateMark state={binding.state} />
       </p>
       <Commands {...props} />
+      <Everywhere binding={binding} done={props.reload} />
       {binding.problems.length > 0 && (
         <ul class="sentences" aria-label="What is wrong">
           {binding.problems.map((problem) => (

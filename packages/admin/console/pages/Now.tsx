@@ -6,6 +6,7 @@ import { wordsOf } from "../data/reasons.ts"
 import { to } from "../data/route.ts"
 import { announce } from "../parts/announce.tsx"
 import { nameOf } from "../parts/BindingTabs.tsx"
+import { Everywhere } from "../parts/Everywhere.tsx"
 import { HeldRecords } from "../parts/HeldRecords.tsx"
 import { type Column, Section, StateMark, Table, Title, Waiting } from "../parts/layout.tsx"
 import { counted, duration, number, Since } from "../parts/text.tsx"
@@ -29,7 +30,13 @@ const placeOf = ({ topic, partition, forMillis, lag }: HealthReason): string =>
     ...(lag === undefined ? [] : [`${counted(lag, "record")} behind`])
   ].join(" · ")
 
-const Sentence = ({ reason }: { readonly reason: HealthReason }) => {
+interface SentenceProps {
+  readonly reason: HealthReason
+  /** The binding that it is about, where it is about one. */
+  readonly binding: BindingSummary | undefined
+}
+
+const Sentence = ({ reason, binding }: SentenceProps) => {
   const { is, advice, isMild } = wordsOf(reason.reason)
   const keys = reason.bindings.map((name) => `${reason.cluster ?? "default"}:${name}`)
   const place = placeOf(reason)
@@ -49,6 +56,7 @@ const Sentence = ({ reason }: { readonly reason: HealthReason }) => {
       </p>
       <p>{reason.message}</p>
       <p class="dim">{advice}</p>
+      {binding !== undefined && <Everywhere binding={binding} />}
     </li>
   )
 }
@@ -130,6 +138,11 @@ const Bindings = ({ bindings }: { readonly bindings: ReadonlyArray<BindingSummar
   )
 }
 
+const bindingOf = (
+  { bindings: [name, ...others], cluster = "default" }: HealthReason,
+  all: ReadonlyArray<BindingSummary>
+): BindingSummary | undefined => (others.length === 0 ? all.find(({ key }) => key === `${cluster}:${name}`) : undefined)
+
 const verdictOf = ({ bindings, health }: State): string => {
   const undecided = bindings.reduce((sum, each) => sum + (each.undecided ?? 0), 0)
   const worse = health.reasons.filter(({ reason }) => wordsOf(reason).isMild !== true).length
@@ -164,6 +177,7 @@ export const Now = () => {
             <Sentence
               key={`${reason.reason} ${reason.cluster} ${reason.bindings} ${reason.topic} ${reason.partition} ${reason.message.replace(/\d+/g, "")}`}
               reason={reason}
+              binding={bindingOf(reason, state.bindings)}
             />
           ))}
           {undecided.map((binding) => (

@@ -52,6 +52,17 @@ export const Since = ({ at }: { readonly at: string | undefined }) => {
   )
 }
 
+/** A time to come, and how long it is until then. */
+export const Ends = ({ at }: { readonly at: string }) => {
+  const now = useNow()
+  const time = new Date(at)
+  return (
+    <time dateTime={at} title={at}>
+      {shortTime(time, now)} (in {duration(time.getTime() - now.getTime())})
+    </time>
+  )
+}
+
 /** How long it is to a time. */
 export const Until = ({ at }: { readonly at: string }) => {
   const left = new Date(at).getTime() - useNow().getTime()

@@ -1,7 +1,7 @@
 /**
  * Turns snapshots, reports and health of the connector into answers that JSON can hold.
  */
-import { Health, type Replay, type Snapshot } from "@eventbus/core"
+import { type FleetView, Health, type Replay, type Snapshot } from "@eventbus/core"
 import type * as Answers from "../Answers.ts"
 
 /** A time that no calendar has is shown as its number. */
@@ -23,11 +23,13 @@ const undecidedOf = ({ held, partitions, trials }: Snapshot.BindingSnapshot): nu
 
 export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: number): Answers.BindingSummary => {
   const { name, cluster, topic, groupId, state, sinceMillis, pausedBy, pausedTiers, partitions, breaker } = snapshot
+  const { fleetHolds } = snapshot
   return {
     key: keyOf(snapshot),
     ...{ name, cluster, topic, groupId, state },
     since: isoOf(sinceMillis),
     ...{ pausedBy, pausedTiers },
+    ...(fleetHolds.length === 0 ? {} : { holds: fleetHolds.map(holdOf) }),
     lag: partitions.reduce((sum, { lag }) => sum + Number(lag), 0),
     partitions: partitions.length,
     consumersRunning: snapshot.consumers.filter(({ status }) => status === "running").length,
@@ -43,6 +45,13 @@ export const summariesOf = (
   deadLetters: ReadonlyMap<string, number>
 ): ReadonlyArray<Answers.BindingSummary> =>
   bindings.map((each) => summaryOf(each, deadLetters.get(keyOf(each)))).sort((a, b) => (a.key < b.key ? -1 : 1))
+
+/** A hold may end at a time that no date can hold. */
+export const holdOf = ({ tier, by, reason, sinceMillis, untilMillis }: FleetView.Hold): Answers.BindingHold => ({
+  ...{ ...given("tier", tier), by, reason },
+  since: isoOf(isDate(sinceMillis) ? sinceMillis : 0),
+  ...given("until", isDate(untilMillis) ? isoOf(untilMillis) : undefined)
+})
 
 export const detailOf = (
   snapshot: Snapshot.BindingSnapshot,

@@ -1,7 +1,7 @@
 /**
  * The errors of the connector and of the admin API as answers: `{ _tag, message, ... }` with a status.
  */
-import { AuditView, EventBusError, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
+import { AuditView, EventBusError, FleetView, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
 import { Schema, SchemaTransformation } from "effect"
 import * as AdminError from "../AdminError.ts"
 import * as Authorizer from "../Authorizer.ts"
@@ -63,6 +63,8 @@ export const unknownRun = answer(ReplayRun.UnknownRun, "UnknownRun", 404)
 export const runOver = answer(ReplayRun.RunOver, "RunOver", 409)
 export const invalidRequest = answer(AdminError.InvalidRequest, "InvalidRequest", 400)
 export const unreadableBody = answer(AdminError.UnreadableBody, "UnreadableBody", 400)
+export const fleetNotConfigured = answer(AdminError.FleetNotConfigured, "FleetNotConfigured", 409)
+export const unfitTopic = answer(FleetView.UnfitTopic, "UnfitTopic", 409)
 export const clusterFailed = answer(AdminError.ClusterFailed, "ClusterFailed", 502)
 export const unauthorized = answer(Authorizer.Unauthorized, "Unauthorized", 401)
 export const forbidden = answer(Authorizer.Forbidden, "Forbidden", 403)

@@ -43,14 +43,15 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             const { name } = caller.success
             const payload = payloadAccess(options, binding, credential, auditing)
             const { id } = yield* HttpRouter.params
+            const said: Said = { reason: undefined }
             const answer = respond.pipe(
               Effect.provideService(PayloadAccess, payload.access),
-              Effect.provideService(Caller, callerOf(options, caller.success, binding, credential, auditing))
+              Effect.provideService(Caller, callerOf(options, caller.success, binding, { credential, said, auditing }))
             )
             const noted = Effect.onExit(answer, (exit) =>
               isReading(permissions) && !payload.isSeen()
                 ? Effect.void
-                : note(caller.success, { endpoint, binding, id, payload: payload.isSeen() }, exit)
+                : note(caller.success, { endpoint, binding, id, said, payload: payload.isSeen() }, exit)
             )
             if (!isReading(permissions)) return yield* auditing.change(name, noted)
             const shown = yield* noted
@@ -63,16 +64,28 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
 
 const isReading = (permissions: ReadonlyArray<Permission>): boolean => permissions.every((each) => each === "view")
 
+/** The reason in the body of a request. */
+interface Said {
+  reason: string | undefined
+}
+
 /** Without an authorizer nobody comes to a handler that demands. */
 const callerOf = (
   { authorizer, readOnly }: Options,
   { name }: Principal,
   binding: string | undefined,
-  credential: Redacted.Redacted<string>,
-  auditing: Auditing.Auditing
+  {
+    credential,
+    said,
+    auditing
+  }: { readonly credential: Redacted.Redacted<string>; readonly said: Said; readonly auditing: Auditing.Auditing }
 ): Caller["Service"] => ({
   name,
   tell: (detail) => Effect.sync(() => auditing.tell(detail)),
+  because: (reason) => {
+    said.reason = reason
+    auditing.tell({ reason })
+  },
   demand: (permission) => {
     if (authorizer === undefined) return Effect.fail(new AuthorizerFailed())
     return Effect.map(
@@ -226,6 +239,7 @@ interface Asked {
   readonly binding: string | undefined
   /** The id in its path. */
   readonly id: string | undefined
+  readonly said: Said
   readonly payload: boolean
 }
 
@@ -241,12 +255,12 @@ const longestReason = 1_000
 /** One line for each change that somebody asked for, or payload that somebody saw, and how it ended. */
 const note = Effect.fnUntraced(function* (
   { name }: Principal,
-  { endpoint: { identifier }, binding, id, payload }: Asked,
+  { endpoint: { identifier }, binding, id, said, payload }: Asked,
   exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
 ) {
   const of = binding === undefined ? "" : ` of binding '${binding}'`
   const what = `${identifier}${id === undefined ? "" : ` '${id}'`}${of}${payload ? ", with payload," : ""}`
-  const reason = yield* reasonOf
+  const reason = said.reason ?? (yield* reasonOf)
   const why = reason === undefined ? "" : `, because: ${reason}`
   // A name or a reason with a line break must not look like another line.
   yield* LogLine.info(LogFormat.oneLine(`Admin API: ${what} by ${name}: ${outcomeOf(exit)}${why}`))

@@ -9,6 +9,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
+import * as BindingCommands from "./fleet/bindingCommands.ts"
 import * as HeldHandlers from "./held/heldHandlers.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
 import { Caller } from "./middlewares.ts"
@@ -53,21 +54,21 @@ const bindings = (api: AdminApi) =>
             return HttpServerResponse.stream(openStream(headers["last-event-id"]), streamOptions)
           })
         )
+        .handleRaw("start", BindingCommands.make(admin, "start"))
+        .handleRaw("stop", BindingCommands.make(admin, "stop"))
+        .handleRaw("pause", BindingCommands.make(admin, "pause"))
+        .handleRaw("resume", BindingCommands.make(admin, "resume"))
         .handleAll({
           list: () => admin.list,
           get: ({ params }) => admin.get(params.name),
           unregister: ({ params }) => admin.unregister(params.name),
-          start: ({ params }) => admin.start(params.name),
-          stop: ({ params }) => admin.stop(params.name),
-          // The line about the request has the reason.
-          pause: ({ params, query: { reason: _, ...tier } }) => admin.pause(params.name, tier),
-          resume: ({ params, query: { reason: _, ...tier } }) => admin.resume(params.name, tier),
+          fleet: () => onCluster(admin.fleet),
           health: () => admin.health,
           permissions: ({ params }) =>
             Effect.andThen(
               admin.keyOf(params.name),
               Effect.flatMap(Caller, ({ name, permissions }) =>
-                Effect.map(permissions, (all) => ({ caller: name, permissions: all }))
+                Effect.map(permissions, (all) => ({ caller: name, permissions: all, hasFleet: admin.hasFleet }))
               )
             )
         })

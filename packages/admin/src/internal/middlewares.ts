@@ -29,6 +29,8 @@ export class Caller extends Context.Service<
     readonly name: string
     /** Fails unless the caller has this permission, too. */
     readonly demand: (permission: Permission) => Effect.Effect<void, Unauthorized | Forbidden | AuthorizerFailed>
+    /** The line in the log about the request says why, as its body does. */
+    readonly because: (reason: string) => void
     /** Everything that the caller may do, with the binding of the request or with all of them. */
     readonly permissions: Effect.Effect<ReadonlyArray<Permission>>
     /** Tells the audit log what the body of the request is about. Never a key, a value, a header or a credential. */

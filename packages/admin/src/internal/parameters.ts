@@ -82,7 +82,9 @@ export const state = Schema.String.annotate({ description: allowed.state }).pipe
 )
 export const group = textOf("group", (text) => DeadLetterSelection.issues({ fingerprints: [text] }).length === 0)
 export const text = textOf("text", ({ length }) => length >= 1 && length <= 200)
-export const reason = textOf("reason", (given) => given.trim() !== "" && given.length <= 1_000)
+export const isReason = (given: unknown): boolean =>
+  typeof given === "string" && given.trim() !== "" && given.length <= 1_000
+export const reason = textOf("reason", isReason)
 export const binding = textOf("binding", ({ length }) => length >= 1 && length <= 1_024)
 export const before = textOf("before", DeadLetterList.isCursor)
 export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))

@@ -5,13 +5,22 @@ import {
   type BrokerError,
   DeadLetterSelection,
   type EventBusError,
+  type FleetView,
   type Replay,
   type ReplayPlan,
   type ReplayRun
 } from "@eventbus/core"
-import { ByteSize, Effect } from "effect"
+import { ByteSize, Effect, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { type AuditOff, ClusterFailed, type DeadLetterNotFound, InvalidRequest, UnreadableBody } from "../AdminError.ts"
+import {
+  type AuditOff,
+  ClusterFailed,
+  type DeadLetterNotFound,
+  type FleetNotConfigured,
+  InvalidRequest,
+  type ParameterIssue,
+  UnreadableBody
+} from "../AdminError.ts"
 import { allowed } from "./parameters.ts"
 
 const maxBytes = 1024 * 1024
@@ -50,6 +59,17 @@ export const parsed = (text: string): unknown => {
   }
 }
 
+/** Reads the body of a request. `absent`: the text that stands for a body where there is none. */
+export const bodyOf = Effect.fnUntraced(function* <A>(
+  request: HttpServerRequest.HttpServerRequest,
+  read: (body: unknown) => Result.Result<A, ReadonlyArray<ParameterIssue>>,
+  absent?: string
+) {
+  const text = yield* jsonText(request)
+  const body = read(parsed(text === "" && absent !== undefined ? absent : text))
+  return Result.isSuccess(body) ? body.success : yield* new InvalidRequest({ issues: body.failure })
+})
+
 /** The failures of commands on dead letters that are not the cluster's. */
 type Own =
   | EventBusError.BindingNotFound
@@ -65,6 +85,8 @@ type Own =
   | ReplayRun.RunOver
   | DeadLetterNotFound
   | AuditOff
+  | FleetNotConfigured
+  | FleetView.UnfitTopic
 
 const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "BindingNotFound",
@@ -82,7 +104,9 @@ const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "UnknownRun",
   "RunOver",
   "DeadLetterNotFound",
-  "AuditOff"
+  "AuditOff",
+  "FleetNotConfigured",
+  "UnfitTopic"
 ])
 
 /** All failures of the cluster are one kind of answer. */

@@ -97,6 +97,16 @@ export const isRecord = (value: unknown): value is Readonly<Record<string, unkno
 export const kindOf = (value: unknown): string =>
   value === undefined ? "nothing" : (JSON.stringify(value) ?? "nothing")
 
+/** The issue of a body that is no object. */
+export const notAnObject = (body: unknown, keys: string): Result.Result<never, ReadonlyArray<ParameterIssue>> =>
+  Result.fail([{ path: "", found: kindOf(body), allowed: `an object with ${keys}` }])
+
+/** The issues of keys that a body does not have. */
+export const unknownKeys = (body: object, known: ReadonlyArray<string>): ReadonlyArray<ParameterIssue> =>
+  Object.keys(body)
+    .filter((name) => !known.includes(name))
+    .map((path) => ({ path, found: "an unknown key", allowed: known.length === 0 ? "no key" : known.join(", ") }))
+
 /** A name of the program's side is none in a body. */
 const nameIn = (name: string): string =>
   Object.hasOwn(names, name) ? names[name as keyof typeof names] : name in byCriterion ? `unknown ${name}` : name

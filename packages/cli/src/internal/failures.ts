@@ -11,7 +11,7 @@ export const exitCodes = {
   usage: 2,
   /** A required cluster or file cannot be reached. */
   unavailable: 3,
-  /** A part of the work is done: a run has come to its end, and letters of its plan stay. */
+  /** A part of the work is done: a run has come to its end, and letters of its plan stay; or some process has not answered. */
   partly: 4
 } as const
 

@@ -1,23 +1,30 @@
 /**
- * `eventbus start`, `stop`, `pause` and `resume`: commands on a binding of a running process.
+ * `eventbus start`, `stop`, `pause` and `resume`: commands on a binding of a running process, or of all processes of its fleet.
  */
+import { Settings } from "@eventbus/config"
+import type { FleetView } from "@eventbus/core"
 import { Console, Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { checkReason } from "./dlt/dltRuns.ts"
+import { CommandFailed, exitCodes, refuseUsage } from "./failures.ts"
 import * as Flags from "./flags.ts"
+import * as FleetOperator from "./fleetOperator.ts"
+import { commandedText, undone } from "./fleetText.ts"
 import { atProcess } from "./runningProcess.ts"
 import { bindingText } from "./statusCommand.ts"
 import * as Target from "./target.ts"
 import { columns, jsonText } from "./text.ts"
 
 const flags = {
-  binding: Argument.String("binding").pipe(Argument.withDescription("The binding, or cluster:binding")),
-  url: Target.requiredUrl,
+  ...Target.shared(),
   reason: Flag.String("reason").pipe(
     Flag.withAlias("r"),
-    Flag.withDescription("Why, for the record: the log of the process has it")
+    Flag.withDescription("Why, for the record: the log of the process has it, and a hold of the fleet")
   ),
-  json: Flags.json
+  fleet: Flag.Boolean("fleet").pipe(
+    Flag.withDescription("In all processes: by a process with --url, else straight on the cluster of the file"),
+    Flag.withDefault(false)
+  )
 }
 
 const tier = Flag.Int("tier").pipe(
@@ -25,35 +32,66 @@ const tier = Flag.Int("tier").pipe(
   Flag.optional
 )
 
-interface Given {
-  readonly binding: string
-  readonly url: string
+const until = Flag.String("until").pipe(
+  Flag.withDescription("With --fleet: when the hold ends by itself, ISO-8601 with Z or an offset"),
+  Flag.optional
+)
+
+interface Given extends Target.Source {
   readonly reason: string
   readonly json: boolean
+  readonly fleet: boolean
   readonly tier?: Option.Option<number>
+  readonly until?: Option.Option<string>
 }
 
-const commanded = (verb: "start" | "stop" | "pause" | "resume") =>
-  Effect.fnUntraced(function* ({ binding, url, reason, json, tier = Option.none() }: Given) {
-    yield* checkReason(reason)
-    const params = { name: binding }
-    const query = { reason, ...Flags.given("tier", tier) }
-    const found = yield* atProcess(url, ({ client: { bindings }, asked }) =>
-      verb === "start" || verb === "stop"
-        ? asked(bindings[verb]({ params, query: { reason } }))
-        : asked(bindings[verb]({ params, query }))
-    )
-    yield* Console.log(json ? jsonText(found) : columns([bindingText(found)]).join("\n"))
+const commanded = (verb: FleetView.Verb) =>
+  Effect.fnUntraced(function* ({ fleet, ...given }: Given) {
+    yield* checkReason(given.reason)
+    return yield* fleet ? inFleet(verb, given) : inProcess(verb, given)
   })
+
+type Asked = Omit<Given, "fleet">
+
+const inProcess = Effect.fnUntraced(function* (verb: FleetView.Verb, given: Asked) {
+  const { url, reason, json, tier = Option.none(), until = Option.none() } = given
+  if (Option.isNone(url)) return yield* refuseUsage("--url names the process; --fleet is for all of them")
+  if (Option.isSome(until)) return yield* refuseUsage("--until needs --fleet: a pause of one process has no end")
+  const { binding: name } = yield* Target.read(given, [])
+  const query = { reason, ...Flags.given("tier", tier) }
+  const found = yield* atProcess(url.value, ({ client: { bindings }, asked }) =>
+    asked(bindings[verb]({ params: { name }, query, payload: {} }))
+  )
+  // A process answers so for itself, and otherwise for the fleet.
+  if ("state" in found) yield* Console.log(json ? jsonText(found) : columns([bindingText(found)]).join("\n"))
+})
+
+const inFleet = Effect.fnUntraced(function* (verb: FleetView.Verb, given: Asked) {
+  const { reason, json, tier = Option.none(), until = Option.none() } = given
+  const target = yield* Target.read(given, [])
+  const ends = Option.map(until, Settings.parseTime)
+  if (Option.exists(ends, Number.isNaN))
+    return yield* refuseUsage("--until is no time; allowed is ISO-8601 with Z or an offset, or epoch milliseconds")
+  const request = { reason, ...Flags.given("tier", tier), ...Flags.given("until", ends) }
+  const found = yield* FleetOperator.command(given, target, verb, request)
+  yield* Console.log(json ? jsonText(found) : commandedText(found))
+  const message = undone(found)
+  if (message !== "") return yield* Effect.fail(new CommandFailed({ message, code: exitCodes.partly }))
+})
 
 const example = (verb: string) => [
   {
     command: `eventbus ${verb} orders --url http://localhost:8080 --reason "INC-1204"`,
     description: "A binding of this process"
+  },
+  {
+    command: `eventbus ${verb} app.yaml orders --fleet --reason "INC-1204"`,
+    description: "In all processes, straight on the cluster"
   }
 ]
 
-const ofProcess = "It is about this process alone: others of the group go on as they are."
+const ofProcess =
+  "It is about this process alone: others of the group go on as they are. With --fleet it is about all of them; exit code 4 when some process has not answered."
 
 export const start = Command.make("start", flags, commanded("start")).pipe(
   Command.withShortDescription("Starts a binding of a running process"),
@@ -69,7 +107,7 @@ export const stop = Command.make("stop", flags, commanded("stop")).pipe(
   Command.withExamples(example("stop"))
 )
 
-export const pause = Command.make("pause", { ...flags, tier }, commanded("pause")).pipe(
+export const pause = Command.make("pause", { ...flags, tier, until }, commanded("pause")).pipe(
   Command.withShortDescription("Pauses a binding of a running process"),
   Command.withDescription(
     `Pauses a binding of a running process, or one of its retry tiers; it stays in its group. ${ofProcess}`

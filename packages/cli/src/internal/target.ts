@@ -13,7 +13,7 @@ export const requiredUrl = Flag.String("url").pipe(
   Flag.withDescription("The admin API of a running process; $EVENTBUS_TOKEN is the credential")
 )
 
-const url = Flag.optional(requiredUrl)
+export const url = Flag.optional(requiredUrl)
 
 /** The arguments and flags. Without `--url` the first argument is the file. `further` names the arguments behind the binding. */
 export const shared = (...further: ReadonlyArray<string>) => ({

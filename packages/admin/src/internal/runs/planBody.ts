@@ -57,7 +57,7 @@ const planKeys = Object.keys(jsonSchema.properties)
 
 /** Reads the body of a plan. */
 export const readPlan = (body: unknown): Read<Request> => {
-  if (!SelectionBody.isRecord(body)) return notAnObject(body, "action, select and reason")
+  if (!SelectionBody.isRecord(body)) return SelectionBody.notAnObject(body, "action, select and reason")
   const select = SelectionBody.readSelect(body["select"])
   const known = Object.fromEntries(Object.entries(body).filter(([name]) => planKeys.includes(name)))
   const wait = durationOf(known["canaryWait"])
@@ -68,7 +68,7 @@ export const readPlan = (body: unknown): Read<Request> => {
     select: Result.isSuccess(select) ? select.success : { all: true }
   }
   const issues = [
-    ...unknownKeys(body, planKeys),
+    ...SelectionBody.unknownKeys(body, planKeys),
     ...ReplayPlan.issues(request),
     ...(Result.isFailure(select) ? select.failure : [])
   ]
@@ -87,11 +87,11 @@ const durationOf = (given: unknown): unknown => {
 
 /** Reads the reason of a command. */
 export const readReason = (body: unknown): Read<string> => {
-  if (!SelectionBody.isRecord(body)) return notAnObject(body, "reason")
+  if (!SelectionBody.isRecord(body)) return SelectionBody.notAnObject(body, "reason")
   const { reason } = body
   const isGood = typeof reason === "string" && reason.trim() !== ""
   const issues = [
-    ...unknownKeys(body, ["reason"]),
+    ...SelectionBody.unknownKeys(body, ["reason"]),
     ...(isGood ? [] : [{ path: "reason", found: SelectionBody.kindOf(reason), allowed: "a text that says why" }])
   ]
   return isGood && issues.length === 0 ? Result.succeed(reason) : Result.fail(issues)
@@ -99,22 +99,17 @@ export const readReason = (body: unknown): Read<string> => {
 
 /** Reads a rate. */
 export const readRate = (body: unknown): Read<number> => {
-  if (!SelectionBody.isRecord(body)) return notAnObject(body, "rate")
-  const issues = [...unknownKeys(body, ["rate"]), ...Ranges.problems("rate", body["rate"] ?? null, Ranges.run.rate)]
+  if (!SelectionBody.isRecord(body)) return SelectionBody.notAnObject(body, "rate")
+  const issues = [
+    ...SelectionBody.unknownKeys(body, ["rate"]),
+    ...Ranges.problems("rate", body["rate"] ?? null, Ranges.run.rate)
+  ]
   return issues.length === 0 ? Result.succeed(body["rate"] as number) : Result.fail(issues)
 }
 
 /** A resumption has no body, or an empty object. */
 export const readNothing = (body: unknown): Read<void> => {
-  if (!SelectionBody.isRecord(body)) return notAnObject(body, "no key")
-  const issues = unknownKeys(body, [])
+  if (!SelectionBody.isRecord(body)) return SelectionBody.notAnObject(body, "no key")
+  const issues = SelectionBody.unknownKeys(body, [])
   return issues.length === 0 ? Result.succeed(undefined) : Result.fail(issues)
 }
-
-const notAnObject = (body: unknown, keys: string): Read<never> =>
-  Result.fail([{ path: "", found: SelectionBody.kindOf(body), allowed: `an object with ${keys}` }])
-
-const unknownKeys = (body: object, known: ReadonlyArray<string>): ReadonlyArray<ParameterIssue> =>
-  Object.keys(body)
-    .filter((name) => !known.includes(name))
-    .map((path) => ({ path, found: "an unknown key", allowed: known.length === 0 ? "no key" : known.join(", ") }))

@@ -7,6 +7,7 @@ import * as RunAnswers from "../../RunAnswers.ts"
 import * as Errors from "../errorSchemas.ts"
 import { RequiredPermission } from "../middlewares.ts"
 import * as Parameters from "../parameters.ts"
+import { withBody } from "../requestBody.ts"
 import * as PlanBody from "./planBody.ts"
 
 const ofBinding = { name: Parameters.name }
@@ -18,13 +19,6 @@ const ofCommand = [...lookup, ...body, Errors.unknownRun, Errors.runOver] as con
 const ofWork = [Errors.replayRunning, Errors.replayTakenOver, Errors.planStale] as const
 const command = { params, payload: Schema.Unknown, success: RunAnswers.Receipt, error: ofCommand }
 const begun = RunAnswers.Receipt.pipe(HttpApiSchema.status(202))
-
-const withBody =
-  (schema: object) =>
-  (operation: Record<string, unknown>): Record<string, unknown> => ({
-    ...operation,
-    requestBody: { required: true, content: { "application/json": { schema } } }
-  })
 
 /** The route reads a body, and takes only an empty one. */
 const withoutBody = ({ requestBody: _, ...operation }: Record<string, unknown>): Record<string, unknown> => operation

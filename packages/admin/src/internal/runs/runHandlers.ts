@@ -2,16 +2,15 @@
  * The handlers of the routes about plans and runs. Which permission a request needs depends on what its plan does.
  */
 import type { ReplayPlan } from "@eventbus/core"
-import { Effect, Result } from "effect"
+import { Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../../AdminApi.ts"
-import { InvalidRequest, type ParameterIssue } from "../../AdminError.ts"
 import type { Permission } from "../../Authorizer.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import type * as RunAnswers from "../../RunAnswers.ts"
 import { Caller, payloadView } from "../middlewares.ts"
-import { jsonText, onCluster, parsed } from "../requests.ts"
+import { bodyOf, onCluster } from "../requests.ts"
 import * as PlanBody from "./planBody.ts"
 import { targetOf } from "./selectionTarget.ts"
 
@@ -27,16 +26,6 @@ const needed = ({
 const demand = Effect.fnUntraced(function* (permissions: ReadonlyArray<Permission>) {
   const caller = yield* Caller
   for (const permission of permissions) yield* caller.demand(permission)
-})
-
-const bodyOf = Effect.fnUntraced(function* <A>(
-  request: HttpServerRequest.HttpServerRequest,
-  read: (body: unknown) => Result.Result<A, ReadonlyArray<ParameterIssue>>,
-  absent?: string
-) {
-  const text = yield* jsonText(request)
-  const body = read(parsed(text === "" && absent !== undefined ? absent : text))
-  return Result.isSuccess(body) ? body.success : yield* new InvalidRequest({ issues: body.failure })
 })
 
 const reasonOf = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {

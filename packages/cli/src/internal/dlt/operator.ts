@@ -44,7 +44,8 @@ const noes: ReadonlySet<string> = new Set([
   ...["DryRunLayerFailed", "ConfigurationValidation", "ReplayRunning", "ReplayTakenOver", "RehearsalRunning"],
   ...["UnknownPlan", "PlanExpired", "PlanApplied", "PlanStale", "UnknownRun", "RunOver", "RehearsalNotFound"],
   ...["NotPurgeable", "ForeignDeadLetters", "BindingNotFound", "AmbiguousBinding", "InvalidContainerState"],
-  ...["Unauthorized", "Forbidden", "ReadOnly", "LoopbackOnly", "AuditOff", "RecordNotHeld"]
+  ...["Unauthorized", "Forbidden", "ReadOnly", "LoopbackOnly", "FleetNotConfigured", "UnfitTopic", "AuditOff"],
+  "RecordNotHeld"
 ])
 
 /** A failure with its exit code. */

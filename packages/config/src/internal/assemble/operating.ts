@@ -10,7 +10,7 @@ interface Operating {
 /** The layer, as a process of the fleet, beside the audit log. */
 export const layer = <A, E, R>({ fleet, audit }: Operating, connector: Layer.Layer<A, E, R>) => {
   const joined =
-    fleet === undefined ? connector : Layer.provide(connector, asIssueOf("eventbus.fleet", Fleet.layer(fleet)))
+    fleet === undefined ? connector : Layer.provideMerge(connector, asIssueOf("eventbus.fleet", Fleet.layer(fleet)))
   return audit === undefined ? joined : Layer.merge(joined, asIssueOf("eventbus.audit", Audit.layer(audit)))
 }
 

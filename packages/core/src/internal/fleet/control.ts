@@ -7,20 +7,26 @@ import { Effect, type Scope } from "effect"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { Release } from "../../FleetView.ts"
 import * as JournalTail from "../replay/journalTail.ts"
 import * as LeaseEntries from "../replay/leaseEntries.ts"
 import type { ClusterClock } from "./clusterClock.ts"
 import * as Commands from "./commandEntries.ts"
 import * as Format from "./fleetFormat.ts"
 import * as Holds from "./holdEntries.ts"
+import * as Releases from "./releaseEntries.ts"
 
 export interface Control {
   /** By their keys. */
   readonly holds: ReadonlyMap<string, Holds.ReadHold>
+  /** The last release of each target, by their keys. */
+  readonly releases: ReadonlyMap<string, Release>
   /** By their ids. */
   readonly commands: ReadonlyMap<string, Commands.ReadCommand>
   /** Rises with each change of a hold. */
   readonly revision: () => number
+  /** The offset of the newest record that was read; undefined before the first. A topic that was made again begins anew. */
+  readonly newest: () => bigint | undefined
   /** Reads to the end of the topic, and at least past the offset `least`. */
   readonly readOn: (least?: bigint) => Effect.Effect<void, BrokerError>
 }
@@ -37,14 +43,18 @@ export const open = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Control, BrokerError, Scope.Scope> {
   const holds = new Map<string, Holds.ReadHold>()
   const commands = new Map<string, Commands.ReadCommand>()
+  const releases = new Map<string, Release>()
   let revision = 0
+  let newest: bigint | undefined
   const accept = (record: ConsumerRecord): void => {
     clock.atLeast(LeaseEntries.appendedMillisOf(record))
+    newest = record.offset
     const key = Format.textOf(record.key)
     if (Holds.apply(holds, key, record)) {
       revision++
       return
     }
+    Releases.apply(releases, key, record)
     const ended = Commands.endedId(key, record)
     if (ended !== undefined) commands.delete(ended)
     const command = Commands.read(key, record)
@@ -54,5 +64,5 @@ export const open = Effect.fnUntraced(function* (
     onCommand(command, isRepeated)
   }
   const { toEnd } = yield* JournalTail.open(broker, topic, "read_uncommitted", accept)
-  return { holds, commands, revision: () => revision, readOn: toEnd }
+  return { holds, releases, commands, revision: () => revision, newest: () => newest, readOn: toEnd }
 })

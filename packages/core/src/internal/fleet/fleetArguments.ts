@@ -1,8 +1,8 @@
 /** Checks everything that operators give to the commands of a fleet, before the cluster is asked. */
-import { Effect } from "effect"
+import { type Duration, Effect } from "effect"
 import * as Choices from "../../Choices.ts"
 import * as Defaults from "../../Defaults.ts"
-import type { CommandRequest, CommandTarget, Hold, HoldRequest, HoldTarget } from "../../FleetView.ts"
+import type { CommandRequest, CommandTarget, Hold, HoldRequest, HoldTarget, ReleaseRequest } from "../../FleetView.ts"
 import { verbs } from "../../FleetView.ts"
 import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
@@ -13,7 +13,7 @@ import { isObject, read, taken } from "../base/properties.ts"
 import * as RunMark from "../record/runMark.ts"
 import * as Arguments from "../replay/arguments.ts"
 import type { CommandEntry } from "./commandEntries.ts"
-import type { Address } from "./holdEntries.ts"
+import type { Address } from "./holdKeys.ts"
 
 const tier = Kinds.make("the number of a tier, from 1", (value) => Number.isSafeInteger(value) && Number(value) >= 1)
 const text = Kinds.make(
@@ -46,7 +46,7 @@ const checked = <A extends object>(
     : Effect.fail(new InvalidArgument({ command, argument: issue.path, given: issue.found, expected: issue.allowed }))
 }
 
-export const address = (command: string, given: HoldTarget): Effect.Effect<Address, InvalidArgument> =>
+const address = (command: string, given: HoldTarget): Effect.Effect<Address, InvalidArgument> =>
   Effect.map(checked(command, given, addressKinds, ["binding", "groupId"]), addressOf)
 
 const addressOf = ({ binding, groupId, cluster = Defaults.binding.cluster, tier }: HoldTarget): Address => ({
@@ -66,6 +66,25 @@ export const hold = (given: HoldRequest, hostname: string): Effect.Effect<GivenH
   )
 
 const targetNames = ["group", "host", "process"]
+
+export const release = (
+  given: ReleaseRequest,
+  hostname: string
+): Effect.Effect<Pick<GivenHold, "address" | "by" | "reason">, InvalidArgument> =>
+  Effect.map(
+    checked("release", given, { ...addressKinds, reason: text, by: text }, ["binding", "groupId", "reason"]),
+    ({ reason, by = hostname, ...target }) => ({ address: addressOf(target), by, reason })
+  )
+
+/** The address, and the wait in milliseconds. */
+export const applied = (
+  given: HoldTarget,
+  wait: Duration.Input = Defaults.fleet.waitMillis
+): Effect.Effect<readonly [address: Address, waitMillis: number], InvalidArgument> =>
+  Effect.andThen(
+    checked("applied", { wait }, { wait: Ranges.fleetCommand.wait }, []),
+    Effect.map(address("applied", given), (found) => [found, toMillis(wait)] as const)
+  )
 
 const target = Kinds.make(
   "'all', or an object with one of group, host and process",

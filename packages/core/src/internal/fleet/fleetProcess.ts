@@ -2,7 +2,7 @@
  * A process of a fleet: reads the control topic, applies its holds and obeys its commands, and writes heartbeats and answers. It joins when its connector is made, before any
  * binding is registered, and leaves behind the last binding.
  */
-import { Clock, Effect, Exit, FiberSet, Schedule, Scope } from "effect"
+import { Clock, Effect, Exit, FiberSet, Latch, Schedule, Scope } from "effect"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
@@ -65,14 +65,18 @@ export const join = Effect.fnUntraced(function* (
   const publisher = Publisher.make(broker, topics, clients)
   const { problem, failed, worked } = makeProblem(topics.control)
   const commands = yield* commandsOf({ id, host: hostname, members, nowMillis: clock.nowMillis }, publisher)
-  const read: { control: Control.Control | undefined } = { control: undefined }
+  const read: { control?: Control.Control; obeys?: bigint | undefined } = {}
+  const holdsHaveChanged = Latch.makeUnsafe(false)
   const holds = ProcessHolds.make({
     ...{ clock, topic: topics.control, onControlUnavailable: options.onControlUnavailable },
     holds: () => read.control?.holds ?? new Map(),
     revision: () => read.control?.revision() ?? 0
   })
   const apply = applied(holds, members)
-  const beat = heartbeats(options, { id, clock, publisher, members, control: () => problem() ?? holds.knowledge() })
+  const beat = heartbeats(options, {
+    ...{ id, clock, publisher, members, obeys: () => read.obeys },
+    control: () => problem() ?? holds.knowledge()
+  })
 
   const open = Control.open(broker, topics.control, clock, (command, isRepeated) => {
     // Commands that were there before this process knew the topic were for others.
@@ -84,7 +88,10 @@ export const join = Effect.fnUntraced(function* (
     yield* control.readOn()
     yield* worked
     holds.become("known")
-    yield* apply
+    const isNews = yield* apply
+    read.obeys = control.newest()
+    // The operator who has written it waits for the next heartbeat.
+    if (isNews) yield* holdsHaveChanged.open
     yield* Effect.sleep(pollMillis)
   }).pipe(
     Effect.catch((error: BrokerError) => Effect.andThen(failed(error, holds.knowledge()), Effect.sleep(againMillis)))
@@ -109,19 +116,30 @@ export const join = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(Effect.andThen(Effect.sleep(controlTimeoutMillis), giveUp))
   yield* Effect.forkScoped(keepRunning("fleet holds", Effect.forever(Effect.andThen(Effect.sleep(1_000), apply))))
   yield* Effect.forkScoped(
-    keepRunning("fleet heartbeats", Effect.forever(Effect.andThen(Effect.sleep(Heartbeats.everyMillis), beat)))
+    keepRunning(
+      "fleet heartbeats",
+      Effect.forever(
+        Effect.timeoutOption(holdsHaveChanged.await, Heartbeats.everyMillis).pipe(
+          Effect.andThen(holdsHaveChanged.close),
+          Effect.andThen(beat)
+        )
+      )
+    )
   )
   return { id, holdsOf: holds.of }
 })
 
-/** Applies the holds to all bindings when they may have changed. */
+/** Applies the holds to all bindings when they may have changed. Answers whether they may have. */
 const applied = (holds: ProcessHolds.ProcessHolds, members: () => ReadonlyArray<FleetMember>) => {
   let stamp = holds.stamp()
   return Effect.suspend(() => {
     const before = stamp
     stamp = holds.stamp()
-    if (stamp === before) return Effect.void
-    return Effect.forEach(members(), (member) => member.hold(holds.of(member.definition)), { discard: true })
+    if (stamp === before) return Effect.succeed(false)
+    return Effect.as(
+      Effect.forEach(members(), (member) => member.hold(holds.of(member.definition)), { discard: true }),
+      true
+    )
   })
 }
 
@@ -154,18 +172,22 @@ interface Beating {
   readonly members: () => ReadonlyArray<FleetMember>
   /** Whether the holds are known; when not, why. */
   readonly control: () => string
+  /** The offset in the control topic up to which the holds are applied. */
+  readonly obeys: () => bigint | undefined
 }
 
 /** Writes one heartbeat, and learns the cluster's time from it. A failure that lasts has one line in the log. */
 const heartbeats = (
   { hostname, version }: ProcessOptions,
-  { id, clock, publisher, members, control }: Beating
+  { id, clock, publisher, members, control, obeys }: Beating
 ): Effect.Effect<void> => {
   let isFailing = false
   const hash = ConfigHash.make()
   return Effect.gen(function* () {
     const snapshots = yield* Effect.forEach(members(), ({ snapshot }) => snapshot)
+    const upTo = obeys()
     const head = {
+      ...(upTo === undefined ? {} : { obeys: String(upTo) }),
       ...{ host: hostname, pid: globalThis.process?.pid ?? 0, version, control: control() },
       ...{ configHash: hash(members().map(({ definition }) => definition)), sentAt: yield* Clock.currentTimeMillis }
     }

@@ -51,6 +51,8 @@ const HeartbeatEntry = Schema.Struct({
   /** By the wall clock of the process, epoch milliseconds. */
   sentAt: Schema.Number,
   control: Schema.String,
+  /** The offset in the control topic up to which the process obeys the holds. Absent while it knows none, and in heartbeats of versions that do not tell it. */
+  obeys: Schema.optionalKey(Schema.String),
   bindings: Schema.Array(Binding),
   omitted: Schema.Int
 })

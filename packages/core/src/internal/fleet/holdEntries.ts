@@ -6,8 +6,8 @@
 import { Schema } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Hold } from "../../FleetView.ts"
-import { escaped, unescaped } from "../base/derivedNames.ts"
 import * as Format from "./fleetFormat.ts"
+import * as HoldKeys from "./holdKeys.ts"
 
 const HoldEntry = Schema.Struct({
   by: Schema.String,
@@ -18,12 +18,8 @@ export type HoldEntry = typeof HoldEntry.Type
 
 const decode = Format.decoder(HoldEntry)
 
-export type Address = Pick<Hold, "cluster" | "groupId" | "binding" | "tier">
-
-export const keyOf = ({ cluster, groupId, binding, tier }: Address): string =>
-  ["hold", ...[cluster, groupId, binding].map(escaped), ...(tier === undefined ? [] : [tier])].join("/")
-
-const form = /^hold\/([^/]+)\/([^/]+)\/([^/]+)(?:\/(\d{1,10}))?$/
+const keys = HoldKeys.make("hold")
+export const keyOf = keys.keyOf
 
 /** A hold as it was read, with the fields of its entry. */
 export interface ReadHold {
@@ -33,14 +29,10 @@ export interface ReadHold {
 
 /** Applies a record to the holds by their keys. Answers whether it is one about a hold. */
 export const apply = (holds: Map<string, ReadHold>, key: string, { value, timestamp }: ConsumerRecord): boolean => {
-  const [, cluster, groupId, binding, tier] = form.exec(key) ?? []
-  if (cluster === undefined) return false
+  const address = keys.addressOf(key)
+  if (address === undefined) return false
   if (value === null) return holds.delete(key) || true
   const decoded = decode(value)
-  const address: Address = {
-    ...{ cluster: unescaped(cluster), groupId: unescaped(groupId!), binding: unescaped(binding!) },
-    tier: tier === undefined ? undefined : Number(tier)
-  }
   const entry = decoded._tag === "Entry" ? decoded.entry : { by: "unknown", reason: unreadable(decoded) }
   const { by, reason, until } = entry as HoldEntry
   const fields = decoded._tag === "Entry" ? decoded.fields : {}

@@ -1,10 +1,20 @@
 /**
  * The operations of operators on a fleet: they write holds and commands to the control topic, and read what processes answer.
  */
-import { Effect, type Scope } from "effect"
+import { type Duration, Effect, type Scope } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { CommandReport, CommandRequest, Hold, HoldRequest, HoldTarget, UnfitTopic, View } from "../../FleetView.ts"
+import type {
+  CommandReport,
+  CommandRequest,
+  Hold,
+  HoldRequest,
+  HoldTarget,
+  ProcessAnswers,
+  ReleaseRequest,
+  UnfitTopic,
+  View
+} from "../../FleetView.ts"
 import { InvalidArgument } from "../../Replay.ts"
 import { isoText } from "../base/isoText.ts"
 import * as Commands from "./commandEntries.ts"
@@ -15,16 +25,22 @@ import * as Format from "./fleetFormat.ts"
 import type { FleetLog } from "./fleetLog.ts"
 import * as Topics from "./fleetTopics.ts"
 import * as Holds from "./holdEntries.ts"
+import * as HoldReports from "./holdReports.ts"
 import * as OperatorTopics from "./operatorTopics.ts"
 import * as ProcessHolds from "./processHolds.ts"
 import * as ProcessViews from "./processViews.ts"
+import * as Releases from "./releaseEntries.ts"
 
 type Failure = InvalidArgument | UnfitTopic | BrokerError
 
 export interface Operator {
   readonly createTopics: Effect.Effect<void, BrokerError | UnfitTopic>
   readonly hold: (request: HoldRequest) => Effect.Effect<Hold, Failure>
-  readonly release: (target: HoldTarget) => Effect.Effect<boolean, Failure>
+  readonly release: (request: ReleaseRequest) => Effect.Effect<boolean, Failure>
+  readonly applied: (
+    target: HoldTarget,
+    wait?: Duration.Input
+  ) => Effect.Effect<ProcessAnswers, InvalidArgument | BrokerError>
   readonly command: (request: CommandRequest) => Effect.Effect<CommandReport, Failure>
   readonly view: Effect.Effect<View, BrokerError>
 }
@@ -74,14 +90,26 @@ export const make = Effect.fnUntraced(function* ({
           })
         )
       ),
-    release: (target) =>
-      Effect.flatMap(Arguments.address("release", target), (address) =>
+    release: (request) =>
+      Effect.flatMap(Arguments.release(request, hostname), ({ address, by, reason }) =>
         writing(({ holds }) => {
           const key = Holds.keyOf(address)
-          const wasHeld = holds.has(key)
+          const held = holds.get(key)?.hold
+          const note = held === undefined ? [] : [Releases.entryOf(held, { by, reason })]
           // A process may know a hold of a topic that was deleted: the tombstone reaches it, too.
-          return Effect.as(own.write([[key, null]]), wasHeld)
+          return Effect.as(own.write([...note, [key, null]]), held !== undefined)
         })
+      ),
+    applied: (target, wait) =>
+      Effect.flatMap(Arguments.applied(target, wait), ([address, waitMillis]) =>
+        withAdmin(
+          Effect.fnUntraced(function* (admin) {
+            const newest = (yield* own.control(admin)).newest()
+            const { processes } = yield* own.log(admin)
+            const now = () => HoldReports.of(address, newest, ProcessViews.of(processes, own.nowMillis()), processes)
+            return yield* untilNobodyIsMissing(own, now, waitMillis)
+          })
+        )
       ),
     command: (request) =>
       Effect.flatMap(Arguments.command(request, hostname), (command) =>
@@ -93,20 +121,28 @@ export const make = Effect.fnUntraced(function* ({
           })
         )
       ),
-    view: withAdmin(
-      Effect.fnUntraced(function* (admin) {
-        const problems = [
-          ...(yield* Topics.problems(admin, topics, "control")),
-          ...(yield* Topics.problems(admin, topics, "fleet"))
-        ]
-        const { holds } = yield* own.control(admin)
-        const log = yield* own.log(admin)
-        yield* own.freshen
-        const asOfMillis = own.nowMillis()
-        const processes = ProcessViews.of(log.processes, asOfMillis, own.provenMillis())
-        return { processes, holds: ProcessHolds.activeAt(holds, asOfMillis), problems, asOfMillis }
-      })
-    )
+    view: withAdmin((admin) => viewOf(own, topics, admin))
+  }
+})
+
+/** The fleet at this moment. */
+const viewOf = Effect.fnUntraced(function* (
+  own: OperatorTopics.OperatorTopics,
+  topics: Topics.FleetTopics,
+  admin: Admin
+): Effect.fn.Return<View, BrokerError> {
+  const problems = [
+    ...(yield* Topics.problems(admin, topics, "control")),
+    ...(yield* Topics.problems(admin, topics, "fleet"))
+  ]
+  const { holds, releases } = yield* own.control(admin)
+  const log = yield* own.log(admin)
+  yield* own.freshen
+  const asOfMillis = own.nowMillis()
+  const processes = ProcessViews.of(log.processes, asOfMillis, own.provenMillis())
+  return {
+    ...{ processes, holds: ProcessHolds.activeAt(holds, asOfMillis), problems, asOfMillis },
+    releases: Array.from(releases.values()).sort((one, other) => other.atMillis - one.atMillis)
   }
 })
 
@@ -141,13 +177,19 @@ const give = Effect.fnUntraced(function* (
 
 /** Waits until all processes that live have answered. The command's own append time says which do. */
 const report = Effect.fnUntraced(function* (
-  { nowMillis, poll }: OperatorTopics.OperatorTopics,
+  own: OperatorTopics.OperatorTopics,
   log: FleetLog,
   id: string,
   { entry, waitMillis }: Arguments.Command
 ) {
-  const asked = CommandReports.asked(ProcessViews.of(log.processes, nowMillis()), entry)
-  const now = () => CommandReports.of(id, asked, log.acks.get(id))
-  yield* Effect.timeoutOption(Effect.repeat(poll, { until: () => now().missing.length === 0 }), waitMillis)
-  return now()
+  const asked = CommandReports.asked(ProcessViews.of(log.processes, own.nowMillis()), entry)
+  return yield* untilNobodyIsMissing(own, () => CommandReports.of(id, asked, log.acks.get(id)), waitMillis)
 })
+
+/** The report once nobody is missing in it, or after `waitMillis`. */
+const untilNobodyIsMissing = <Report extends ProcessAnswers>(
+  { poll }: OperatorTopics.OperatorTopics,
+  now: () => Report,
+  waitMillis: number
+): Effect.Effect<Report, BrokerError> =>
+  Effect.map(Effect.timeoutOption(Effect.repeat(poll, { until: () => now().missing.length === 0 }), waitMillis), now)

@@ -30,7 +30,7 @@ const unreadable = {
 
 const ofOne = (id: string, { decoded, atMillis }: ReadHeartbeat, nowMillis: number): FleetProcess => {
   const status = nowMillis - atMillis > leaseMillis ? "stale" : "live"
-  const seen = { id, status, lastSeenMillis: atMillis } as const
+  const seen = { id, status, lastSeenMillis: atMillis, leaseEndsMillis: atMillis + leaseMillis } as const
   if (decoded._tag !== "Entry") {
     const protocol = decoded._tag === "Newer" ? decoded.v : 0
     return { ...seen, ...unreadable, protocol }

@@ -1,0 +1,32 @@
+/** The handlers of start, stop, pause and resume: in this process by the connector, or in all processes by the fleet. */
+import type { FleetView } from "@eventbus/core"
+import { Effect } from "effect"
+import type { HttpServerRequest } from "effect/http"
+import { HttpServerResponse } from "effect/http"
+import type { EventBusAdmin } from "../../EventBusAdmin.ts"
+import { Caller } from "../middlewares.ts"
+import { bodyOf, onCluster } from "../requests.ts"
+import * as CommandBody from "./commandBody.ts"
+
+interface Asked {
+  readonly params: { readonly name: string }
+  readonly query: CommandBody.Query
+  readonly request: HttpServerRequest.HttpServerRequest
+}
+
+export const make = (admin: EventBusAdmin["Service"], verb: FleetView.Verb) =>
+  Effect.fnUntraced(function* ({ params: { name }, query, request }: Asked) {
+    const { scope, reason, tier, until } = yield* bodyOf(request, CommandBody.reader(verb, query), "{}")
+    const caller = yield* Caller
+    if (reason !== undefined) caller.because(reason)
+    if (scope === "process") {
+      const ofTier = tier === undefined ? {} : { tier }
+      return yield* verb === "start" || verb === "stop" ? admin[verb](name) : admin[verb](name, ofTier)
+    }
+    // A body of this scope has a reason.
+    const command = { reason: reason!, by: caller.name, ...(tier === undefined ? {} : { tier }) }
+    const commanded = yield* onCluster(
+      admin.commandFleet(name, verb, { ...command, ...(until === undefined ? {} : { until }) })
+    )
+    return HttpServerResponse.jsonUnsafe(commanded, { status: 202 })
+  })
