@@ -41,6 +41,7 @@ const rooms = {
     "deadLetters",
     "letters",
     "runs",
+    "requests",
     "replay",
     "partition",
     "slots",
@@ -58,7 +59,7 @@ const rooms = {
   outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
-  admin: ["runs", "fleet", "console"],
+  admin: ["runs", "fleet", "idempotency", "console"],
   cli: ["dlt"]
 }
 

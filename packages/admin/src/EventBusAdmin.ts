@@ -150,6 +150,8 @@ export class EventBusAdmin extends Context.Service<
         id: string,
         view?: View
       ) => Effect.Effect<DeadLetterAnswers.Rehearsal, EventBusConnector.BindingLookupError | RehearsalNotFound>
+      /** Requests whose work is done once in the group of a binding. */
+      readonly requests: EventBusConnector.EventBusConnector["Service"]["requests"]
       /** How all bindings are. Asks no broker. */
       readonly health: Effect.Effect<Answers.HealthReport>
     }
@@ -203,13 +205,11 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
 
   const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
   const rehearsals = yield* Rehearsals.make
-  const runs = yield* RunOperations.make(connector)
-  const fleet = yield* FleetOperations.make(connector)
 
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf),
-    ...runs,
-    ...fleet,
+    ...(yield* RunOperations.make(connector)),
+    ...(yield* FleetOperations.make(connector)),
     list: Effect.map(connector.listBindings, (all) => summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,
@@ -239,6 +239,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers }: Options<R>) {
       (letters, before: number) => letters.purge(before),
       (purged) => ({ purged })
     ),
+    requests: connector.requests,
     health: Effect.map(health, AnswersOf.healthOf)
   })
 })

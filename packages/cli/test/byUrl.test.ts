@@ -1,6 +1,4 @@
 /** OPS-22: the commands by `--url` on a process in memory. They print what the same commands print straight on the cluster. */
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb } from "@eventbus/admin"
 import { Binding, LetterTransform, RetryPolicy, Route, Serde } from "@eventbus/core"
@@ -9,18 +7,10 @@ import { eventually, everything, Refused, start, token } from "../../admin/test/
 import * as DirectOperator from "../src/internal/dlt/directOperator.ts"
 import { jsonText } from "../src/internal/text.ts"
 import { withToken } from "./eventbus.ts"
+import { served } from "./served.ts"
 
 const why = ["--reason", "INC-1204"]
 const text = (bytes: Uint8Array | null) => new TextDecoder().decode(bytes ?? new Uint8Array())
-
-/** The address of the API on a socket. */
-const served = (web: AdminWeb.AdminWeb) =>
-  Effect.acquireRelease(
-    Effect.callback<ReturnType<typeof createServer>>((resume) => {
-      const server = createServer(web.nodeListener).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-    }),
-    (server) => Effect.sync(() => void server.close().closeAllConnections())
-  ).pipe(Effect.map((server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`))
 
 /** A process with these values dead-lettered; `heal` lets the handler take what comes from then on. */
 const withLetters = Effect.fnUntraced(function* (...values: ReadonlyArray<string>) {

@@ -71,3 +71,11 @@ export const loopbackOnly = answer(AdminError.LoopbackOnly, "LoopbackOnly", 403)
 export const readOnly = answer(AdminError.ReadOnly, "ReadOnly", 403)
 export const crossSiteRequest = answer(AdminError.CrossSiteRequest, "CrossSiteRequest", 403)
 export const authorizerFailed = answer(AdminError.AuthorizerFailed, "AuthorizerFailed", 503)
+export const idempotencyKeyReused = answer(AdminError.IdempotencyKeyReused, "IdempotencyKeyReused", 422)
+export const idempotentRequestUnfinished = answer(
+  AdminError.IdempotentRequestUnfinished,
+  "IdempotentRequestUnfinished",
+  409
+)
+export const idempotentAnswerTooLarge = answer(AdminError.IdempotentAnswerTooLarge, "IdempotentAnswerTooLarge", 409)
+export const idempotencyUnavailable = answer(AdminError.IdempotencyUnavailable, "IdempotencyUnavailable", 503)
