@@ -42,6 +42,7 @@ const rooms = {
     "deadLetters",
     "letters",
     "runs",
+    "requests",
     "replay",
     "partition",
     "slots",
@@ -59,7 +60,7 @@ const rooms = {
   outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
-  admin: ["runs", "held", "fleet", "audit", "console"],
+  admin: ["runs", "held", "fleet", "audit", "idempotency", "console"],
   cli: ["dlt"]
 }
 

@@ -11,6 +11,7 @@ import * as FleetAnswers from "./FleetAnswers.ts"
 import * as Errors from "./internal/errorSchemas.ts"
 import * as CommandBody from "./internal/fleet/commandBody.ts"
 import { held } from "./internal/held/heldEndpoints.ts"
+import * as Idempotency from "./internal/idempotency/idempotencyKey.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import * as Parameters from "./internal/parameters.ts"
 import { withBody } from "./internal/requestBody.ts"
@@ -61,6 +62,7 @@ const bindings = HttpApiGroup.make("bindings").add(
       Errors.unreadableBody
     ]
   })
+    .middleware(Idempotency.IdempotencyKey)
     .annotate(RequiredPermission, ["admin"])
     .annotate(OpenApi.Summary, "Register a binding")
     .annotate(OpenApi.Transform, bindingBody),
@@ -71,15 +73,19 @@ const bindings = HttpApiGroup.make("bindings").add(
     .annotate(RequiredPermission, ["admin"])
     .annotate(OpenApi.Summary, "Stop a binding and remove it"),
   HttpApiEndpoint.post("start", "/bindings/:name/start", command)
+    .middleware(Idempotency.IdempotencyKey)
     .annotate(RequiredPermission, ["operate"])
     .annotate(OpenApi.Transform, withBody(CommandBody.jsonSchema("start"), false)),
   HttpApiEndpoint.post("stop", "/bindings/:name/stop", command)
+    .middleware(Idempotency.IdempotencyKey)
     .annotate(RequiredPermission, ["operate"])
     .annotate(OpenApi.Transform, withBody(CommandBody.jsonSchema("stop"), false)),
   HttpApiEndpoint.post("pause", "/bindings/:name/pause", tierCommand)
+    .middleware(Idempotency.IdempotencyKey)
     .annotate(RequiredPermission, ["operate"])
     .annotate(OpenApi.Transform, withBody(CommandBody.jsonSchema("pause"), false)),
   HttpApiEndpoint.post("resume", "/bindings/:name/resume", tierCommand)
+    .middleware(Idempotency.IdempotencyKey)
     .annotate(RequiredPermission, ["operate"])
     .annotate(OpenApi.Transform, withBody(CommandBody.jsonSchema("resume"), false)),
   HttpApiEndpoint.get("fleet", "/fleet", { success: FleetAnswers.View, error: ofFleet })
@@ -132,6 +138,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     success: Answers.ReplayReport,
     error: [...ofLetters, ...ofReplays, Errors.invalidRequest]
   })
+    .middleware(Idempotency.IdempotencyKey)
     .annotate(RequiredPermission, ["replay"])
     .annotate(OpenApi.Summary, "Replay the next dead letters by count, or those of a window of time [from, to)"),
   HttpApiEndpoint.post("replayToTier", "/bindings/:name/dlt/replay-to-tier", {
@@ -140,6 +147,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     success: Answers.ReplayReport,
     error: [...ofLetters, ...ofReplays, Errors.unknownTier]
   })
+    .middleware(Idempotency.IdempotencyKey)
     .annotate(RequiredPermission, ["replay"])
     .annotate(OpenApi.Summary, "Replay the next dead letters to a retry tier"),
   HttpApiEndpoint.get("stats", "/bindings/:name/dlt/stats", {
@@ -201,6 +209,7 @@ const letters = HttpApiGroup.make("letters").add(
     success: DeadLetterAnswers.Rehearsal.pipe(HttpApiSchema.status(202)),
     error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.unreadableBody, Errors.rehearsalRunning]
   })
+    .middleware(Idempotency.IdempotencyKey)
     .annotate(RequiredPermission, ["replay"])
     .annotate(OpenApi.Summary, "Begin a rehearsal: what today's code would do with dead letters")
     .annotate(OpenApi.Transform, selectionBody),
@@ -222,6 +231,7 @@ export const make = (prefix: `/${string}` = "/eventbus") =>
     .prefix(prefix)
     // Of requests alone: a request has headers that no schema names, and a client may be older than the answers that it gets.
     .annotate(HttpApi.QueryParseOptions, { errors: "all", onExcessProperty: "error" })
+    .annotate(OpenApi.Transform, Idempotency.describe)
     .annotate(OpenApi.Title, "Event Bus Connector")
     .annotate(OpenApi.Description, "The bindings of one process, and their dead letters.")
 

@@ -129,3 +129,52 @@ export class FleetNotConfigured extends Schema.TaggedError<FleetNotConfigured>()
     return "This program belongs to no fleet. Provide Fleet.layer, or set eventbus.fleet in the configuration file."
   }
 }
+
+/** The idempotency key was used for another request of this caller: another route, another binding, other parameters or another body. Nothing was done. */
+export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
+  override get message(): string {
+    return "The idempotency key was used for another request in the last 24 hours. Nothing was done. Repeat a request as it was, or give the new one a key of its own."
+  }
+}
+
+/** A request with this key has begun, and has no answer yet. Nothing more was done. */
+export class IdempotentRequestUnfinished extends Schema.TaggedError<IdempotentRequestUnfinished>()(
+  "IdempotentRequestUnfinished",
+  {
+    /** The host of the process that got the first request. */
+    host: Schema.String,
+    /** The id of that process. */
+    pid: Schema.Int,
+    /** Since when, ISO-8601. */
+    since: Schema.String
+  }
+) {
+  override get message(): string {
+    return `Process ${this.pid} on ${this.host} works on the request with this idempotency key since ${this.since}, so nothing more was done. Ask again for its answer. If that process has ended meanwhile, nobody knows whether the work was done: look, and then use another key.`
+  }
+}
+
+/** The request was done, and its answer is larger than the 256 KiB that are kept. Nothing more was done. */
+export class IdempotentAnswerTooLarge extends Schema.TaggedError<IdempotentAnswerTooLarge>()(
+  "IdempotentAnswerTooLarge",
+  {
+    /** The status of the first answer. */
+    status: Schema.Int
+  }
+) {
+  override get message(): string {
+    return `The request with this idempotency key was answered with status ${this.status}, and the answer was too large to be kept. Nothing more was done.`
+  }
+}
+
+/** The journal that keeps idempotency keys cannot be written or read. Nothing was done. */
+export class IdempotencyUnavailable extends Schema.TaggedError<IdempotencyUnavailable>()("IdempotencyUnavailable", {
+  /** The binding, as `{cluster}:{binding}`. */
+  binding: Schema.String,
+  /** The message of the broker's error. */
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return `The journal of binding '${this.binding}' cannot keep the idempotency key: ${this.detail} Nothing was done. Repeat the request, or send it without a key; then a repeat may do it twice.`
+  }
+}

@@ -27,6 +27,7 @@ import * as ConsoleRoute from "./internal/console/consoleRoute.ts"
 import * as Failures from "./internal/failures.ts"
 import * as Guard from "./internal/guard.ts"
 import * as Handlers from "./internal/handlers.ts"
+import * as KeyedRequests from "./internal/idempotency/keyedRequests.ts"
 import * as OwnFiber from "./internal/ownFiber.ts"
 import * as Paths from "./internal/paths.ts"
 import * as RefusedParameters from "./internal/refusedParameters.ts"
@@ -58,6 +59,7 @@ export const layer = (options: Options = {}): Layer.Layer<never, never, EventBus
     Layer.provide(Handlers.layer(api)),
     Layer.provide(Guard.layer({ authorizer: options.authorizer, readOnly: options.readOnly ?? false })),
     Layer.provide(RefusedParameters.layer),
+    Layer.provide(KeyedRequests.layer),
     Layer.provide(HttpServer.layerServices)
   )
   // Not for HEAD, which the router answers by the routes of GET.

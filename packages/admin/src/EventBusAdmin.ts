@@ -157,6 +157,8 @@ export class EventBusAdmin extends Context.Service<
         id: string,
         view?: View
       ) => Effect.Effect<DeadLetterAnswers.Rehearsal, EventBusConnector.BindingLookupError | RehearsalNotFound>
+      /** Requests whose work is done once in the group of a binding. */
+      readonly requests: EventBusConnector.EventBusConnector["Service"]["requests"]
       /** How all bindings are. Asks no broker. */
       readonly health: Effect.Effect<Answers.HealthReport>
     }
@@ -218,12 +220,12 @@ const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R
 
   const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
   const rehearsals = yield* Rehearsals.make
-  const runs = yield* RunOperations.make(connector, shown)
-  const fleet = yield* FleetOperations.make(connector)
 
   return EventBusAdmin.of({
     ...letterOperations(connector, rehearsals, keyOf, shown),
-    ...{ ...runs, ...fleet, ...(yield* AuditOperations.make), ...HeldOperations.make(connector, shown) },
+    ...(yield* RunOperations.make(connector, shown)),
+    ...{ ...(yield* FleetOperations.make(connector)), ...(yield* AuditOperations.make) },
+    ...HeldOperations.make(connector, shown),
     list: Effect.map(connector.listBindings, (all) => AnswersOf.summariesOf(all, MetricsSummary.deadLetters(context))),
     get,
     keyOf,
@@ -253,6 +255,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R
       (letters, before: number) => letters.purge(before),
       (purged) => ({ purged })
     ),
+    requests: connector.requests,
     health: Effect.map(health, AnswersOf.healthOf)
   })
 })

@@ -111,6 +111,31 @@ describe("OPS-25 the audit log", () => {
     })
   )
 
+  it.live("tells that a repeat with an idempotency key did nothing", () =>
+    Effect.gen(function* () {
+      const { call } = yield* started()
+      const pause = call("POST", "/bindings/orders/pause?reason=INC-1", { headers: { "idempotency-key": "pause-1" } })
+      yield* pause
+      yield* pause
+      assert.deepStrictEqual(short(yield* call("GET", "/audit")), [
+        ["ann", "pause", "done", ""],
+        ["ann", "pause", "refused", "AnsweredAgain"]
+      ])
+    })
+  )
+
+  it.live("tells that a command was for all processes of the fleet, for which tier, and until when", () =>
+    Effect.gen(function* () {
+      const { call } = yield* started({ audit: {}, fleet: {} })
+      const until = "2099-01-01T00:00:00.000Z"
+      yield* call("POST", "/bindings/orders/pause", { body: { scope: "fleet", reason: "INC-2", tier: 1, until } })
+      const { body } = yield* call("GET", "/audit")
+      const [{ action, reason, outcome, target }] = body.entries
+      assert.deepStrictEqual([action, reason, outcome], ["pause", "INC-2", "done"])
+      assert.deepStrictEqual([target.scope, target.tier, new Date(target.until).toISOString()], ["fleet", 1, until])
+    })
+  )
+
   it.live("tells of refused attempts by name where the authorizer knows one, and counts those of strangers", () =>
     Effect.gen(function* () {
       const { call, stored } = yield* started()

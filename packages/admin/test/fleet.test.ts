@@ -70,6 +70,24 @@ describe("the fleet over HTTP", () => {
     })
   )
 
+  it.live(
+    "OPS-13 OPS-18 a repeat of a hold with its key gets the first answer, and holds nothing that was released",
+    () =>
+      Effect.gen(function* () {
+        const { call, other } = yield* two
+        const hold = { body: { scope: "fleet", reason: "the bank is down" }, headers: { "idempotency-key": "k-1" } }
+        const held = yield* call("POST", pause, hold)
+        assert.strictEqual(held.status, 202, held.text)
+        yield* other.call("POST", resume, { body: { scope: "fleet", reason: "the bank is back" } })
+        const again = yield* call("POST", pause, hold)
+        assert.deepStrictEqual([again.status, again.text], [202, held.text])
+        assert.strictEqual((yield* other.connector.snapshot("orders")).state, "RUNNING")
+        assert.deepStrictEqual((yield* call("GET", "/eventbus/fleet")).body.holds, [])
+        // For this process alone it is another request.
+        assert.strictEqual((yield* call("POST", pause, { headers: hold.headers })).status, 422)
+      })
+  )
+
   it.live("OPS-13 a hold of one retry tier leaves the binding running", () =>
     Effect.gen(function* () {
       const { call, other } = yield* two

@@ -105,6 +105,12 @@ describe("OPS-18 OpenAPI", () => {
           for (const status of ["401", "403", ...(path.includes("{name}") ? ["404", "409"] : [])])
             assert.property(operation.responses, status, path)
         }
+        for (const { path, method, operation } of operations) {
+          const names = operation.parameters.map(({ name }) => name)
+          const isPost = method === "POST"
+          assert.strictEqual(names.includes("Idempotency-Key"), isPost, `${method} ${path}`)
+          assert.strictEqual("422" in operation.responses, isPost, `${method} ${path}`)
+        }
         const create = operations.find(({ method, path }) => method === "POST" && path === "/eventbus/bindings")!
         assert.includeMembers(Object.keys(create.operation.responses), ["201", "400", "409", "503"])
         const schema = create.operation.requestBody!.content["application/json"].schema

@@ -33,12 +33,14 @@ import * as EventHub from "./internal/observe/eventHub.ts"
 import * as EventStreams from "./internal/observe/eventStreams.ts"
 import * as RetryTopics from "./internal/publish/retryTopics.ts"
 import * as Arguments from "./internal/replay/arguments.ts"
+import * as Requests from "./internal/requests/requestJournal.ts"
 import * as BindingAnnotations from "./internal/settings/bindingAnnotations.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
 import * as Ranges from "./Ranges.ts"
 import type { DeadLetters, InvalidArgument, UnknownTier } from "./Replay.ts"
 import type { Runs } from "./ReplayRun.ts"
+import type { RequestJournal } from "./RequestJournal.ts"
 import { type BindingSnapshot, type Decision, LagPollInterval } from "./Snapshot.ts"
 
 /** An event that says what a binding shows now, and why. */
@@ -117,6 +119,8 @@ export class EventBusConnector extends Context.Service<
     readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, BindingLookupError>
     /** Plans over a binding's dead letters, and their runs: preview, apply, receipt. */
     readonly runs: (name: string) => Effect.Effect<Runs, BindingLookupError>
+    /** Requests whose work is done once in the group of a binding. */
+    readonly requests: (name: string) => Effect.Effect<RequestJournal, BindingLookupError>
     /** The bindings that read a topic, on whatever cluster, in their main container or in a retry tier. */
     readonly getByTopic: (topic: string) => Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** How all bindings are, and why not better. Costs no I/O. */
@@ -211,6 +215,11 @@ const make = Effect.gen(function* () {
     listBindings,
     deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
     runs: (name) => Effect.map(registry.find(name), ({ container }) => container.runs),
+    requests: (name) =>
+      Effect.map(registry.find(name), ({ container: { definition, broker, hostname } }) => {
+        const { groupId, deadLetterTopic } = definition
+        return Requests.make({ broker, groupId, deadLetterTopic, hostname })
+      }),
     getByTopic: (topic) =>
       Effect.map(listBindings, (all) =>
         all.filter(({ containers }) => containers.some((container) => container.topic === topic))

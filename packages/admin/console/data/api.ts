@@ -1,4 +1,5 @@
 /** Requests to the admin API, relative to the address of the page. */
+import { once } from "./once.ts"
 
 /** A request that was refused, or that got no answer (status 0). */
 export class Refusal extends Error {
@@ -72,12 +73,14 @@ export const get = <A>(path: string): Promise<A> =>
 /** A change. The header keeps pages of other sites from sending it with this browser's session. */
 export const post = <A>(path: string, body?: unknown): Promise<A> =>
   answerOf<A>(
-    fetch(addressOf(path), {
-      method: "POST",
-      headers: headersOf({
-        "x-eventbus-csrf": "1",
-        ...(body === undefined ? {} : { "content-type": "application/json" })
-      }),
-      ...(body === undefined ? {} : { body: JSON.stringify(body) })
-    })
+    once((key) =>
+      fetch(addressOf(path), {
+        method: "POST",
+        headers: headersOf({
+          ...{ "x-eventbus-csrf": "1", "idempotency-key": key },
+          ...(body === undefined ? {} : { "content-type": "application/json" })
+        }),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      })
+    )
   )

@@ -74,3 +74,11 @@ export const crossSiteRequest = answer(AdminError.CrossSiteRequest, "CrossSiteRe
 export const auditUnavailable = answer(AuditView.AuditUnavailable, "AuditUnavailable", 503)
 export const auditOff = answer(AdminError.AuditOff, "AuditOff", 404)
 export const authorizerFailed = answer(AdminError.AuthorizerFailed, "AuthorizerFailed", 503)
+export const idempotencyKeyReused = answer(AdminError.IdempotencyKeyReused, "IdempotencyKeyReused", 422)
+export const idempotentRequestUnfinished = answer(
+  AdminError.IdempotentRequestUnfinished,
+  "IdempotentRequestUnfinished",
+  409
+)
+export const idempotentAnswerTooLarge = answer(AdminError.IdempotentAnswerTooLarge, "IdempotentAnswerTooLarge", 409)
+export const idempotencyUnavailable = answer(AdminError.IdempotencyUnavailable, "IdempotencyUnavailable", 503)

@@ -63,6 +63,10 @@ export const onlyAsSpelled = <E, R>(
     return route.path.endsWith("*") || matches(route.path, path) ? yield* respond : notFound(path)
   })
 
+/** 500. */
+export const internalError = (): HttpServerResponse.HttpServerResponse =>
+  answer(500, "InternalError", "The request failed for a reason that is not yours. The log of the process says why.")
+
 /** A defect is logged, and its answer says nothing of it: its text may hold a secret. */
 export const asAnswers = <E, R>(
   respond: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
@@ -70,15 +74,7 @@ export const asAnswers = <E, R>(
   Effect.catchCauseIf(
     respond,
     (cause) => Cause.hasDies(cause),
-    (cause) =>
-      Effect.as(
-        LogLine.error("A request of the admin API failed", cause),
-        answer(
-          500,
-          "InternalError",
-          "The request failed for a reason that is not yours. The log of the process says why."
-        )
-      )
+    (cause) => Effect.as(LogLine.error("A request of the admin API failed", cause), internalError())
   )
 
 /** A router that has no route for a request. */

@@ -9,6 +9,7 @@ import { AuthorizerFailed, CrossSiteRequest, LoopbackOnly, ReadOnly } from "../A
 import { type Authorizer, Forbidden, type Permission, type Principal, Unauthorized } from "../Authorizer.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
 import * as Auditing from "./audit/auditing.ts"
+import { replayedHeader } from "./idempotency/idempotencyKey.ts"
 import { Caller, Guard, PayloadAccess, RequiredPermission } from "./middlewares.ts"
 import * as OwnFiber from "./ownFiber.ts"
 import { isLocal, isOfOwnPage, PeerAddress } from "./peerAddress.ts"
@@ -267,6 +268,7 @@ const note = Effect.fnUntraced(function* (
 })
 
 const outcomeOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): string => {
+  if (Exit.isSuccess(exit) && replayedHeader in exit.value.headers) return "answered again, and not done again"
   if (Exit.isSuccess(exit)) return exit.value.status < 300 ? "done" : `refused (${exit.value.status})`
   if (Cause.hasInterruptsOnly(exit.cause)) return "its caller left before the end"
   const error = Auditing.errorOf(Cause.squash(exit.cause))

@@ -33,11 +33,15 @@ export const jsonText = (request: HttpServerRequest.HttpServerRequest): Effect.E
   const encoding = request.headers["content-encoding"] ?? "identity"
   if (encoding.toLowerCase() !== "identity")
     return Effect.fail(new UnreadableBody({ reason: `it is encoded as ${JSON.stringify(encoding)}; send it as it is` }))
-  return request.text.pipe(
+  return textOf(request)
+}
+
+/** The body of a request as text, whatever it is. The request keeps it: it can be read again. */
+export const textOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<string, UnreadableBody> =>
+  request.text.pipe(
     Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.fromInputUnsafe(maxBytes)),
     Effect.mapError(() => new UnreadableBody({ reason: "it cannot be read, or is larger than 1 MiB" }))
   )
-}
 
 /** The position that a path names. `what`: of which kind of record. */
 export const positionOf = (

@@ -7,6 +7,7 @@ import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from 
 import { HttpApiClient } from "effect/http-api"
 import { adminFetch, reasonOf } from "./adminFetch.ts"
 import type { Failed } from "./dlt/operator.ts"
+import { doneOnce } from "./doneOnce.ts"
 import { CommandFailed, exitCodes, refuseUsage } from "./failures.ts"
 
 export type Client = HttpApiClient.ForApi<AdminApi.AdminApi>
@@ -32,15 +33,7 @@ export const apiOf = Effect.fnUntraced(function* (address: string) {
   const credential = yield* credentialOf
   const client: Client = yield* HttpApiClient.make(AdminApi.make(prefix), {
     baseUrl: url.origin,
-    transformClient: HttpClient.mapRequest((bare) => {
-      // The audit log tells the command line from other callers.
-      const request = HttpClientRequest.setHeader(bare, "x-eventbus-client", "command-line")
-      return Option.match(credential, {
-        // A change without a token has to say that no browser was tricked into it.
-        onNone: () => HttpClientRequest.setHeader(request, "x-eventbus-csrf", "1"),
-        onSome: (secret) => HttpClientRequest.bearerToken(request, Redacted.value(secret))
-      })
-    })
+    transformClient: (http) => doneOnce(HttpClient.mapRequest(http, signed(credential)))
   }).pipe(Effect.provide(FetchHttpClient.layer))
   const asked = <A, E>(asking: Effect.Effect<A, E>): Effect.Effect<A, Failed> =>
     Effect.raceFirst(asking, whenSilent(`${url.origin}${prefix}/health`)).pipe(
@@ -51,6 +44,16 @@ export const apiOf = Effect.fnUntraced(function* (address: string) {
     )
   return { client, asked }
 })
+
+const signed = (credential: Option.Option<Redacted.Redacted<string>>) => (bare: HttpClientRequest.HttpClientRequest) => {
+  // The audit log tells the command line from other callers.
+  const request = HttpClientRequest.setHeader(bare, "x-eventbus-client", "command-line")
+  return Option.match(credential, {
+    // A change without a token has to say that no browser was tricked into it.
+    onNone: () => HttpClientRequest.setHeader(request, "x-eventbus-csrf", "1"),
+    onSome: (secret) => HttpClientRequest.bearerToken(request, Redacted.value(secret))
+  })
+}
 
 /** How long a process may be silent, twice. */
 const silenceTimeout = "10 seconds"

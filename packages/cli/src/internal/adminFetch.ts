@@ -1,10 +1,13 @@
 /**
  * `fetch` for a server that may be any other than the one that the address means: it follows no redirect, reads no answer without end, and says why nothing came.
  */
-import { Predicate } from "effect"
+import { Data, Predicate } from "effect"
 
 /** Longest answer that is read, in bytes: a thousand times the longest one of a process with hundreds of bindings. */
 const mostBytes = 64 * 1_024 * 1_024
+
+/** The server did answer: the same request would be redirected again. */
+export class Redirected extends Data.TaggedError("Redirected")<{ readonly message: string }> {}
 
 /** `fetch` would take a request, and whatever is in its body, to wherever a redirect leads. */
 export const adminFetch: typeof fetch = async (input, init) => {
@@ -12,7 +15,8 @@ export const adminFetch: typeof fetch = async (input, init) => {
   const { status, headers, body } = response
   if (status >= 300 && status < 400 && status !== 304) {
     await body?.cancel()
-    throw new Error(`it redirects to ${headers.get("location") ?? "nowhere"}, and no credential is sent there`)
+    const message = `it redirects to ${headers.get("location") ?? "nowhere"}, and no credential is sent there`
+    throw new Redirected({ message })
   }
   return body === null ? response : new Response(body.pipeThrough(bounded()), response)
 }

@@ -7,6 +7,7 @@ import { Cause, Effect, Exit, Predicate } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import type { Permission } from "../../Authorizer.ts"
+import { replayedHeader } from "../idempotency/idempotencyKey.ts"
 
 type Log = Audit.Audit["Service"]
 
@@ -91,8 +92,9 @@ export const make = Effect.fnUntraced(function* (log: Log | undefined, { endpoin
   return auditing
 })
 
-/** How a request ended. */
+/** How a request ended. A repeat with an idempotency key gets its first answer and does nothing. */
 const endingOf = (exit: Answer): AuditView.Ending => {
+  if (Exit.isSuccess(exit) && replayedHeader in exit.value.headers) return { outcome: "refused", error: "AnsweredAgain" }
   if (Exit.isSuccess(exit))
     return exit.value.status < 300 ? { outcome: "done" } : { outcome: "refused", error: `Status${exit.value.status}` }
   return Audit.endingOf(Exit.failCause(Cause.map(exit.cause, errorOf)))

@@ -19,12 +19,12 @@ export const make = (admin: EventBusAdmin["Service"], verb: FleetView.Verb) =>
     const { scope, reason, tier, until } = yield* bodyOf(request, CommandBody.reader(verb, query), "{}")
     const caller = yield* Caller
     if (reason !== undefined) caller.because(reason)
-    if (scope === "process") {
-      const ofTier = tier === undefined ? {} : { tier }
+    const ofTier = tier === undefined ? {} : { tier }
+    if (scope === "fleet") yield* caller.tell({ target: { scope, ...ofTier, ...(until === undefined ? {} : { until }) } })
+    if (scope === "process")
       return yield* verb === "start" || verb === "stop" ? admin[verb](name) : admin[verb](name, ofTier)
-    }
     // A body of this scope has a reason.
-    const command = { reason: reason!, by: caller.name, ...(tier === undefined ? {} : { tier }) }
+    const command = { reason: reason!, by: caller.name, ...ofTier }
     const commanded = yield* onCluster(
       admin.commandFleet(name, verb, { ...command, ...(until === undefined ? {} : { until }) })
     )

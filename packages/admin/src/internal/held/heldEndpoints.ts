@@ -6,6 +6,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import * as Answers from "../../Answers.ts"
 import * as HeldAnswers from "../../HeldAnswers.ts"
 import * as Errors from "../errorSchemas.ts"
+import { IdempotencyKey } from "../idempotency/idempotencyKey.ts"
 import { RequiredPermission } from "../middlewares.ts"
 import * as Parameters from "../parameters.ts"
 
@@ -29,9 +30,11 @@ export const held = HttpApiGroup.make("held").add(
     .annotate(OpenApi.Summary, "Everything that waits for the decision of an operator in this process"),
   // A record that is skipped is lost to the binding, as a dead letter that is given up.
   HttpApiEndpoint.post("skipHeld", "/bindings/:name/held/:position/skip", decision)
+    .middleware(IdempotencyKey)
     .annotate(RequiredPermission, ["discard"])
     .annotate(OpenApi.Summary, "Drop a held record, so that its partition goes on"),
   HttpApiEndpoint.post("deadLetterHeld", "/bindings/:name/held/:position/dead-letter", decision)
+    .middleware(IdempotencyKey)
     .annotate(RequiredPermission, ["operate"])
     .annotate(OpenApi.Summary, "Send a held record to the dead letter topic, so that its partition goes on")
 )

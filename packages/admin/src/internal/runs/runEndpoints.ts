@@ -5,6 +5,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import * as RunAnswers from "../../RunAnswers.ts"
 import * as Errors from "../errorSchemas.ts"
+import { IdempotencyKey } from "../idempotency/idempotencyKey.ts"
 import { RequiredPermission } from "../middlewares.ts"
 import * as Parameters from "../parameters.ts"
 import { withBody } from "../requestBody.ts"
@@ -33,6 +34,7 @@ export const runs = HttpApiGroup.make("runs").add(
     success: RunAnswers.Plan.pipe(HttpApiSchema.status(201)),
     error: [...lookup, ...body, Errors.unknownTier]
   })
+    .middleware(IdempotencyKey)
     .annotate(RequiredPermission, worker)
     .annotate(OpenApi.Summary, "Make a plan: what a run would do with dead letters, before it does it")
     .annotate(OpenApi.Transform, withBody(PlanBody.jsonSchema)),
@@ -49,6 +51,7 @@ export const runs = HttpApiGroup.make("runs").add(
     success: begun,
     error: [...lookup, ...body, ...ofWork, Errors.unknownPlan, Errors.planExpired, Errors.planApplied]
   })
+    .middleware(IdempotencyKey)
     .annotate(RequiredPermission, worker)
     .annotate(OpenApi.Summary, "Apply a plan: its run begins, and goes on in this process")
     .annotate(OpenApi.Transform, withoutBody),
@@ -63,10 +66,12 @@ export const runs = HttpApiGroup.make("runs").add(
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "A run, and the outcome of its copies by now"),
   HttpApiEndpoint.post("pauseRun", "/bindings/:name/dlt/runs/:id/pause", command)
+    .middleware(IdempotencyKey)
     .annotate(RequiredPermission, ["operate", ...worker])
     .annotate(OpenApi.Summary, "Pause a run, whichever process works on it")
     .annotate(OpenApi.Transform, withBody(PlanBody.reasonSchema)),
   HttpApiEndpoint.post("cancelRun", "/bindings/:name/dlt/runs/:id/cancel", command)
+    .middleware(IdempotencyKey)
     .annotate(RequiredPermission, ["operate", ...worker])
     .annotate(OpenApi.Summary, "End a run for good; copies that are published stay")
     .annotate(OpenApi.Transform, withBody(PlanBody.reasonSchema)),
@@ -76,10 +81,12 @@ export const runs = HttpApiGroup.make("runs").add(
     success: begun,
     error: [...ofCommand, ...ofWork]
   })
+    .middleware(IdempotencyKey)
     .annotate(RequiredPermission, worker)
     .annotate(OpenApi.Summary, "Go on with a run, in this process")
     .annotate(OpenApi.Transform, withoutBody),
   HttpApiEndpoint.post("setRunRate", "/bindings/:name/dlt/runs/:id/rate", command)
+    .middleware(IdempotencyKey)
     .annotate(RequiredPermission, worker)
     .annotate(OpenApi.Summary, "Set the rate of a run: most copies a second")
     .annotate(OpenApi.Transform, withBody(PlanBody.rateSchema))
