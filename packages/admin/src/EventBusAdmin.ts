@@ -44,6 +44,7 @@ import { type Shown, shownBy } from "./internal/masking.ts"
 import * as MetricsSummary from "./internal/metricsSummary.ts"
 import * as Registration from "./internal/registration.ts"
 import * as Rehearsals from "./internal/rehearsals.ts"
+import * as ReplayOperations from "./internal/runs/replayOperations.ts"
 import * as RunOperations from "./internal/runs/runOperations.ts"
 import type { Mask, MaskText } from "./Mask.ts"
 
@@ -207,17 +208,6 @@ const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R
       ),
       Effect.provideContext(context)
     )
-  const onLetters =
-    <Args extends ReadonlyArray<unknown>, A, B, E>(
-      run: (letters: Replay.DeadLetters, ...args: Args) => Effect.Effect<A, E>,
-      answer: (result: A) => B
-    ) =>
-    (name: string, ...args: Args) =>
-      connector.deadLetters(name).pipe(
-        Effect.flatMap((letters) => run(letters, ...args)),
-        Effect.map(answer)
-      )
-
   const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
   const rehearsals = yield* Rehearsals.make
 
@@ -241,20 +231,7 @@ const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R
     stop: (name) => Effect.andThen(connector.stop(name), summary(name)),
     pause: (name, tier) => Effect.andThen(connector.pause(name, tier), summary(name)),
     resume: (name, tier) => Effect.andThen(connector.resume(name, tier), summary(name)),
-    replay: onLetters((letters, count: number) => letters.replay(count), AnswersOf.replayReportOf),
-    replayWindow: onLetters(
-      (letters, from: number, to: number) => letters.replayWindow(from, to),
-      AnswersOf.replayReportOf
-    ),
-    replayToTier: onLetters(
-      (letters, tier: number, count: number) => letters.replayToTier(tier, count),
-      AnswersOf.replayReportOf
-    ),
-    stats: onLetters((letters) => letters.stats, AnswersOf.statsOf),
-    purge: onLetters(
-      (letters, before: number) => letters.purge(before),
-      (purged) => ({ purged })
-    ),
+    ...ReplayOperations.make(connector),
     requests: connector.requests,
     health: Effect.map(health, AnswersOf.healthOf)
   })

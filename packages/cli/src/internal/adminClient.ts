@@ -45,15 +45,16 @@ export const apiOf = Effect.fnUntraced(function* (address: string) {
   return { client, asked }
 })
 
-const signed = (credential: Option.Option<Redacted.Redacted<string>>) => (bare: HttpClientRequest.HttpClientRequest) => {
-  // The audit log tells the command line from other callers.
-  const request = HttpClientRequest.setHeader(bare, "x-eventbus-client", "command-line")
-  return Option.match(credential, {
-    // A change without a token has to say that no browser was tricked into it.
-    onNone: () => HttpClientRequest.setHeader(request, "x-eventbus-csrf", "1"),
-    onSome: (secret) => HttpClientRequest.bearerToken(request, Redacted.value(secret))
-  })
-}
+const signed =
+  (credential: Option.Option<Redacted.Redacted<string>>) => (bare: HttpClientRequest.HttpClientRequest) => {
+    // The audit log tells the command line from other callers.
+    const request = HttpClientRequest.setHeader(bare, "x-eventbus-client", "command-line")
+    return Option.match(credential, {
+      // A change without a token has to say that no browser was tricked into it.
+      onNone: () => HttpClientRequest.setHeader(request, "x-eventbus-csrf", "1"),
+      onSome: (secret) => HttpClientRequest.bearerToken(request, Redacted.value(secret))
+    })
+  }
 
 /** How long a process may be silent, twice. */
 const silenceTimeout = "10 seconds"

@@ -94,7 +94,8 @@ export const make = Effect.fnUntraced(function* (log: Log | undefined, { endpoin
 
 /** How a request ended. A repeat with an idempotency key gets its first answer and does nothing. */
 const endingOf = (exit: Answer): AuditView.Ending => {
-  if (Exit.isSuccess(exit) && replayedHeader in exit.value.headers) return { outcome: "refused", error: "AnsweredAgain" }
+  if (Exit.isSuccess(exit) && replayedHeader in exit.value.headers)
+    return { outcome: "refused", error: "AnsweredAgain" }
   if (Exit.isSuccess(exit))
     return exit.value.status < 300 ? { outcome: "done" } : { outcome: "refused", error: `Status${exit.value.status}` }
   return Audit.endingOf(Exit.failCause(Cause.map(exit.cause, errorOf)))

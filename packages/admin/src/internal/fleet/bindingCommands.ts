@@ -20,7 +20,8 @@ export const make = (admin: EventBusAdmin["Service"], verb: FleetView.Verb) =>
     const caller = yield* Caller
     if (reason !== undefined) caller.because(reason)
     const ofTier = tier === undefined ? {} : { tier }
-    if (scope === "fleet") yield* caller.tell({ target: { scope, ...ofTier, ...(until === undefined ? {} : { until }) } })
+    if (scope === "fleet")
+      yield* caller.tell({ target: { scope, ...ofTier, ...(until === undefined ? {} : { until }) } })
     if (scope === "process")
       return yield* verb === "start" || verb === "stop" ? admin[verb](name) : admin[verb](name, ofTier)
     // A body of this scope has a reason.
