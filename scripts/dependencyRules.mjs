@@ -61,7 +61,7 @@ const rooms = {
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
   admin: ["runs", "held", "fleet", "audit", "idempotency", "console"],
-  cli: ["dlt"]
+  cli: ["remote", "dlt"]
 }
 
 const oneOf = (names) => `(?:${names.join("|")})`

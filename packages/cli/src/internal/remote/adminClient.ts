@@ -5,10 +5,10 @@ import * as AdminApi from "@eventbus/admin/AdminApi"
 import { Config, Data, Effect, Option, Predicate, Redacted } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
+import type { Failed } from "../dlt/operator.ts"
+import { CommandFailed, exitCodes, refuseUsage } from "../failures.ts"
 import { adminFetch, reasonOf } from "./adminFetch.ts"
-import type { Failed } from "./dlt/operator.ts"
 import { doneOnce } from "./doneOnce.ts"
-import { CommandFailed, exitCodes, refuseUsage } from "./failures.ts"
 
 export type Client = HttpApiClient.ForApi<AdminApi.AdminApi>
 
