@@ -251,7 +251,7 @@ eventbus:
         issues.map(({ path, allowed }) => `${path} ${allowed}`),
         [
           "evntbus eventbus (did you mean that?)",
-          "eventbus a section with keys out of clusters, fleet, defaults, bindings",
+          "eventbus a section with keys out of clusters, fleet, audit, defaults, bindings",
           "server one of the keys include, eventbus"
         ]
       )
