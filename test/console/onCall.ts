@@ -22,6 +22,8 @@ export const shows = (page: Page, text: string | RegExp): Promise<void> => page.
 
 /** By keyboard, from the sign-in on. */
 export const signIn = async (page: Page, token: string): Promise<void> => {
+  // The heading takes the focus once it is painted, also from a field that somebody has begun to fill.
+  await page.locator("h1:focus").waitFor()
   await fill(page, "Token of the admin API", token)
   await page.keyboard.press("Enter")
   await page.getByRole("heading", { name: "Bindings of this process" }).waitFor()

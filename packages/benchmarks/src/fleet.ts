@@ -1,5 +1,5 @@
 /** The cost of belonging to a fleet while nothing happens and nobody looks: the same process without a fleet, then with one. */
-import { Binding, Fleet, RetryPolicy, Serde } from "@eventbus/core"
+import { Binding, Fleet, RetryPolicy, Serde, TopicName } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
@@ -14,6 +14,7 @@ const bindingsOf = ({ topic, groupId, parameters }: Round<Parameters>, which: st
   Array.from({ length: parameters.bindings }, (_, index) =>
     Binding.make(`fleet-${index}`, {
       ...{ topic, groupId: `${groupId}-${which}-${index}`, value: Serde.bytes, autoStartup: index === 0 },
+      naming: TopicName.perGroup,
       retry: RetryPolicy.blocking(),
       handler: ({ value }) => Effect.sync(() => arrivals.add(value))
     })

@@ -15,6 +15,9 @@ export type Client = HttpApiClient.ForApi<AdminApi.AdminApi>
 /** The process cannot be reached, or answers what no admin API answers. */
 class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
 
+/** The process says nothing at all. It is no answer of the process, although it has a message. */
+class Silent extends Data.TaggedError("Silent")<{ readonly message: string; readonly cause?: unknown }> {}
+
 const token = Config.option(Config.Redacted("EVENTBUS_TOKEN"))
 
 /** The credential without the line break of a file. `fetch` would refuse other such characters with an error that shows the credential. */
@@ -60,14 +63,14 @@ const signed =
 const silenceTimeout = "10 seconds"
 
 /** Fails once a process says nothing at all. A command on many dead letters may take minutes: while it does, the process answers this simple question, if only that it needs a credential. */
-const whenSilent = (health: string): Effect.Effect<never, Error> => {
+const whenSilent = (health: string): Effect.Effect<never, Silent> => {
   const question = Effect.tryPromise({
     try: async (signal) => void (await fetch(health, { signal, redirect: "manual" })).body?.cancel(),
-    catch: (cause) => new Error("no answer", { cause })
+    catch: (cause) => new Silent({ message: "no answer", cause })
   })
   const orSilent = Effect.timeoutOrElse(question, {
     duration: silenceTimeout,
-    orElse: () => Effect.fail(new Error("it is silent for 20 seconds"))
+    orElse: () => Effect.fail(new Silent({ message: "it is silent for 20 seconds" }))
   })
   return Effect.forever(Effect.andThen(Effect.sleep(silenceTimeout), orSilent))
 }
@@ -85,7 +88,7 @@ const read = (address: string) => {
 
 /** An error that the process has answered. */
 const isAnswer = (error: unknown): error is Failed =>
-  isFailed(error) && error._tag !== "HttpClientError" && error._tag !== "SchemaError"
+  isFailed(error) && !["HttpClientError", "SchemaError", "Silent"].includes(error._tag)
 
 const isFailed = (error: unknown): error is Failed =>
   Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message") && typeof error.message === "string"
