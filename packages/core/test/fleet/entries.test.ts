@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { ConsumerRecord } from "../../src/ConsumerRecord.ts"
+import * as Format from "../../src/internal/base/entryFormat.ts"
 import * as Acks from "../../src/internal/fleet/ackEntries.ts"
 import * as Commands from "../../src/internal/fleet/commandEntries.ts"
-import * as Format from "../../src/internal/fleet/fleetFormat.ts"
 import * as Holds from "../../src/internal/fleet/holdEntries.ts"
 
 const record = (value: Uint8Array | null) =>

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Format from "../../src/internal/fleet/fleetFormat.ts"
+import * as Format from "../../src/internal/base/entryFormat.ts"
 import * as Heartbeats from "../../src/internal/fleet/heartbeatEntries.ts"
 import type { BindingSnapshot, PartitionSnapshot } from "../../src/Snapshot.ts"
 

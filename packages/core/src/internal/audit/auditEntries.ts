@@ -4,7 +4,7 @@
 import { Schema } from "effect"
 import type { Action, AuditEntry, Ending } from "../../AuditView.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import * as Format from "../fleet/fleetFormat.ts"
+import * as Format from "../base/entryFormat.ts"
 
 const optional = Schema.optionalKey
 

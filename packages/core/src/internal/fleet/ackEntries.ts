@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import { AckState } from "../../FleetView.ts"
-import * as Format from "./fleetFormat.ts"
+import * as Format from "../base/entryFormat.ts"
 
 const AckEntry = Schema.Struct({
   state: AckState,

@@ -5,8 +5,8 @@
  */
 import { Schema } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import * as Format from "../base/entryFormat.ts"
 import { appendedMillisOf } from "../replay/leaseEntries.ts"
-import * as Format from "./fleetFormat.ts"
 
 const optional = Schema.optionalKey
 

@@ -1,8 +1,9 @@
 /** A hash of the bindings of a process and their plain settings. Functions do not count: nobody can compare them. */
+
+import * as Format from "../base/entryFormat.ts"
 import { murmur2 } from "../port/murmur2.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
-import * as Format from "./fleetFormat.ts"
 
 /** Eight hexadecimal digits, computed anew only for other bindings. */
 export const make = () => {

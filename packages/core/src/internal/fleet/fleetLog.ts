@@ -2,11 +2,11 @@
 import { Effect, type Scope } from "effect"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
+import * as Format from "../base/entryFormat.ts"
 import * as JournalTail from "../replay/journalTail.ts"
 import * as LeaseEntries from "../replay/leaseEntries.ts"
 import * as Acks from "./ackEntries.ts"
 import type { ClusterClock } from "./clusterClock.ts"
-import * as Format from "./fleetFormat.ts"
 import * as Heartbeats from "./heartbeatEntries.ts"
 
 /** A heartbeat as it was read. */

@@ -7,7 +7,7 @@ import { Schema } from "effect"
 import { ContainerState } from "../../EventBusError.ts"
 import type { FleetBinding, StandingPartition } from "../../FleetView.ts"
 import type { BindingSnapshot, PartitionSnapshot } from "../../Snapshot.ts"
-import * as Format from "./fleetFormat.ts"
+import * as Format from "../base/entryFormat.ts"
 
 /** A process writes a heartbeat so often. */
 export const everyMillis = 5_000

@@ -6,7 +6,7 @@
 import { Schema } from "effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Hold } from "../../FleetView.ts"
-import * as Format from "./fleetFormat.ts"
+import * as Format from "../base/entryFormat.ts"
 import * as HoldKeys from "./holdKeys.ts"
 
 const HoldEntry = Schema.Struct({

@@ -16,12 +16,12 @@ import type {
   View
 } from "../../FleetView.ts"
 import { InvalidArgument } from "../../Replay.ts"
+import * as Format from "../base/entryFormat.ts"
 import { isoText } from "../base/isoText.ts"
 import * as Commands from "./commandEntries.ts"
 import * as CommandReports from "./commandReports.ts"
 import type { Control } from "./control.ts"
 import * as Arguments from "./fleetArguments.ts"
-import * as Format from "./fleetFormat.ts"
 import type { FleetLog } from "./fleetLog.ts"
 import * as Topics from "./fleetTopics.ts"
 import * as Holds from "./holdEntries.ts"

@@ -1,5 +1,5 @@
 /**
- * The form of all entries of the fleet's topics: JSON with `v`, the version of its writer's format, and `minV`, the least version that a reader needs.
+ * The form of all entries of the fleet's topics and of the audit log: JSON with `v`, the version of its writer's format, and `minV`, the least version that a reader needs.
  *
  * A reader takes an entry of a newer writer as far as it knows its fields, keeps the others, and says so when it needs a newer version.
  */
