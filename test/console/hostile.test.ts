@@ -54,7 +54,7 @@ const prepared = Effect.gen(function* () {
   const of = "#/bindings/default:orders"
   /** Each page, with a text of it. */
   const pages: ReadonlyArray<readonly [string, string | RegExp]> = [
-    ["#/", /holds? records back/],
+    ["#/", /^(1 thing holds|\d+ things hold) records back/],
     [of, "Partitions of this process"],
     ["#/fleet", "Last released"],
     [`${of}/failures`, /dead letters? waits?/],

@@ -29,16 +29,8 @@ const flags = {
     Flag.optional
   ),
   binding: Flag.String("binding").pipe(Flag.withDescription("Only about this binding"), Flag.optional),
-  before: Flag.String("before").pipe(
-    Flag.withMetavar("cursor"),
-    Flag.withDescription("The page that follows, as the page before names it"),
-    Flag.optional
-  ),
-  limit: Flag.Int("limit").pipe(
-    Flag.withAlias("n"),
-    Flag.withDescription("Most entries of the page, 1 to 500"),
-    Flag.withDefault(50)
-  ),
+  before: Flags.before,
+  limit: Flags.limit("entries"),
   profile: Flags.profile,
   brokers: Flags.brokers,
   json: Flags.json

@@ -29,6 +29,21 @@ export const brokers = Flag.String("brokers").pipe(
   Flag.optional
 )
 
+/** The cursor of a page. */
+export const before = Flag.String("before").pipe(
+  Flag.withMetavar("cursor"),
+  Flag.withDescription("The page that follows, as the page before names it"),
+  Flag.optional
+)
+
+/** The length of a page. `things`: of which there are so many. */
+export const limit = (things: string) =>
+  Flag.Int("limit").pipe(
+    Flag.withAlias("n"),
+    Flag.withDescription(`Most ${things} of the page, 1 to 500`),
+    Flag.withDefault(50)
+  )
+
 /** An object with the value under its name; empty without a value. */
 export const given = <K extends string, A>(name: K, value: Option.Option<A>): { readonly [N in K]?: A } =>
   Option.match(value, {

@@ -25,16 +25,8 @@ export const list = Command.make(
       Flag.withDescription("With this text in exception class, message, detail, topic, key or value, in whatever case"),
       Flag.optional
     ),
-    before: Flag.String("before").pipe(
-      Flag.withMetavar("cursor"),
-      Flag.withDescription("The page that follows, as the page before names it"),
-      Flag.optional
-    ),
-    limit: Flag.Int("limit").pipe(
-      Flag.withAlias("n"),
-      Flag.withDescription("Most dead letters of the page, 1 to 500"),
-      Flag.withDefault(50)
-    )
+    before: Flags.before,
+    limit: Flags.limit("dead letters")
   },
   Effect.fnUntraced(function* ({ group, state, text, before, limit, json, ...source }) {
     const target = yield* Target.read(source, [])
