@@ -33,6 +33,7 @@ const clients = {
  */
 const rooms = {
   core: [
+    "outside",
     "lifecycle",
     "audit",
     "fleet",
@@ -60,8 +61,8 @@ const rooms = {
   outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
-  admin: ["runs", "held", "fleet", "audit", "idempotency", "console"],
-  cli: ["remote", "dlt"]
+  admin: ["outside", "process", "runs", "held", "fleet", "audit", "idempotency", "console"],
+  cli: ["console", "remote", "dlt"]
 }
 
 const oneOf = (names) => `(?:${names.join("|")})`

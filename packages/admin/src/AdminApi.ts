@@ -20,7 +20,7 @@ import * as SelectionBody from "./internal/selectionBody.ts"
 
 const params = { name: Parameters.name }
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
-const ofCommand = [...lookup, Errors.invalidContainerState] as const
+const ofCommand = [...lookup, Errors.invalidContainerState, Errors.notRunHere] as const
 /** The log says why, where the caller does. */
 const reason = { reason: Schema.optionalKey(Parameters.reason) }
 const ofFleet = [Errors.fleetNotConfigured, Errors.unfitTopic, Errors.clusterFailed] as const
@@ -59,6 +59,7 @@ const bindings = HttpApiGroup.make("bindings").add(
       Errors.unknownCluster,
       Errors.bindingAlreadyExists,
       Errors.connectorClosed,
+      Errors.notRunHere,
       Errors.unreadableBody
     ]
   })

@@ -61,6 +61,19 @@ export class CrossSiteRequest extends Schema.TaggedError<CrossSiteRequest>()("Cr
   }
 }
 
+/** The process runs no bindings: it looks at those of other processes from outside (`EventBusAdmin.layerOutside`). Nothing was done. */
+export class NotRunHere extends Schema.TaggedError<NotRunHere>()("NotRunHere", {
+  /** The command, such as `start`. */
+  operation: Schema.String,
+  /** The binding, as `{cluster}:{binding}`. Absent for a registration. */
+  binding: Schema.optionalKey(Schema.String)
+}) {
+  override get message(): string {
+    const what = this.binding === undefined ? "a binding" : `'${this.binding}'`
+    return `This console runs no bindings, so it cannot ${this.operation} ${what}: use the fleet, or the process that runs it.`
+  }
+}
+
 /** The authorizer failed without an answer, so nothing was done. */
 export class AuthorizerFailed extends Schema.TaggedError<AuthorizerFailed>()("AuthorizerFailed", {}) {
   override get message(): string {

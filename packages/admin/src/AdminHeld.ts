@@ -14,6 +14,7 @@
  */
 import type { DeadLetterSelection, EventBusConnector, EventBusError, Replay } from "@eventbus/core"
 import type { Effect } from "effect"
+import type { NotRunHere } from "./AdminError.ts"
 import type { View } from "./AdminRuns.ts"
 import type * as Answers from "./Answers.ts"
 import type * as HeldAnswers from "./HeldAnswers.ts"
@@ -26,7 +27,7 @@ export interface HeldPosition extends DeadLetterSelection.Position {
 
 /**
  * A decision about a held record, with its reason. Answers the binding after it. Fails with `RecordNotHeld`, and does nothing, when exactly this record is not held in this
- * process: somebody has decided about it, its partition has moved on, or another process owns it.
+ * process: somebody has decided about it, its partition has moved on, or another process owns it. Fails with `NotRunHere` in a process that runs no bindings.
  */
 export type HeldCommand = (
   name: string,
@@ -34,7 +35,7 @@ export type HeldCommand = (
   reason: string
 ) => Effect.Effect<
   Answers.BindingSummary,
-  EventBusConnector.BindingLookupError | EventBusError.RecordNotHeld | Replay.InvalidArgument
+  EventBusConnector.BindingLookupError | EventBusError.RecordNotHeld | Replay.InvalidArgument | NotRunHere
 >
 
 /** The operations. A name is that of a binding, or `{cluster}:{binding}`. */

@@ -24,6 +24,17 @@ export const BindingHold = Schema.Struct({
 })
 export type BindingHold = typeof BindingHold.Type
 
+/** A binding that other processes run, as its cluster shows it. */
+export const OutsideBinding = Schema.Struct({
+  /** When the cluster answered last. Absent before its first answer. */
+  asOf: optional(Schema.String),
+  /** Members of its group in all processes; with 0 nobody consumes. Absent before the first answer. */
+  members: optional(Schema.Int),
+  /** Why the cluster cannot be asked now. Absent where it answers. */
+  problem: optional(Schema.String)
+})
+export type OutsideBinding = typeof OutsideBinding.Type
+
 /** A binding in a list. */
 export const BindingSummary = Schema.Struct({
   /** `{cluster}:{binding}`, which names the binding in every request. */
@@ -32,6 +43,7 @@ export const BindingSummary = Schema.Struct({
   cluster: Schema.String,
   topic: Schema.String,
   groupId: Schema.String,
+  /** `CREATED` where `outside` is there: this process never runs it. */
   state: EventBusError.ContainerState,
   /** Since when it has this state. */
   since: Schema.String,
@@ -41,7 +53,7 @@ export const BindingSummary = Schema.Struct({
   pausedTiers: Schema.Array(Schema.Int),
   /** The holds of the fleet on it and on its retry tiers. Absent without one. */
   holds: optional(Schema.Array(BindingHold)),
-  /** Offsets that are not finished, of the partitions that this process owns. */
+  /** Offsets that are not finished, of the partitions that this process owns. Where `outside` is there: those that are not committed, of all partitions, as of `outside.asOf`. */
   lag: Schema.Int,
   partitions: Schema.Int,
   consumersRunning: Schema.Int,
@@ -53,7 +65,9 @@ export const BindingSummary = Schema.Struct({
   /** Absent for a binding without a circuit breaker. */
   breaker: optional(Schema.String),
   /** How many records, or batches that cannot be read, wait for the decision of an operator in this process. Absent while none does. */
-  undecided: optional(Schema.Int)
+  undecided: optional(Schema.Int),
+  /** There where the process runs no bindings, and looks at those of other processes from outside. */
+  outside: optional(OutsideBinding)
 })
 export type BindingSummary = typeof BindingSummary.Type
 
@@ -95,6 +109,18 @@ export const Partition = Schema.Struct({
   waitingMillis: Schema.Number
 })
 export type Partition = typeof Partition.Type
+
+/** A partition as the cluster shows it, whichever process owns it. */
+export const CommittedPartition = Schema.Struct({
+  topic: Schema.String,
+  partition: Schema.Int,
+  tier: Schema.Int,
+  /** Absent before the first commit. */
+  committed: optional(Schema.String),
+  logEnd: Schema.String,
+  lag: Schema.Int
+})
+export type CommittedPartition = typeof CommittedPartition.Type
 
 /** A record that holds its partition until an operator decides about it. The message of its error is in the log. */
 export const HeldRecord = Schema.Struct({
@@ -147,7 +173,9 @@ export const BindingDetail = Schema.Struct({
   /** The reasons of its health, in one line each. Empty when nothing is wrong. */
   problems: Schema.Array(Schema.String),
   /** Absent where metrics are off, and for a binding that was never started. */
-  metrics: optional(MetricsSummary)
+  metrics: optional(MetricsSummary),
+  /** All partitions, whichever process owns them. There where `outside` is. */
+  committed: optional(Schema.Array(CommittedPartition))
 })
 export type BindingDetail = typeof BindingDetail.Type
 
@@ -226,7 +254,9 @@ export const HealthReport = Schema.Struct({
   /** Whether each started binding consumes, and nothing holds it. */
   ready: Schema.Boolean,
   /** The worst first. Empty when it is `UP`. */
-  reasons: Schema.Array(HealthReason)
+  reasons: Schema.Array(HealthReason),
+  /** There where the process runs no bindings: the status is that of its way to the clusters, and says nothing about the processes that run them. */
+  outside: optional(Schema.Literal(true))
 })
 export type HealthReport = typeof HealthReport.Type
 

@@ -17,19 +17,21 @@
  */
 import type { Handlers } from "@eventbus/config"
 import {
+  type Binding,
   type Broker,
   type BrokerError,
   type DeadLetterGroup,
   type DeadLetterList,
   DeadLetterSelection,
   EventBusConnector,
-  EventBusError,
+  type EventBusError,
+  Outside,
   type Rehearsal,
   Replay
 } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import type { AdminAudit } from "./AdminAudit.ts"
-import { DeadLetterNotFound, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
+import { DeadLetterNotFound, type NotRunHere, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
 import type { AdminFleet } from "./AdminFleet.ts"
 import type { AdminHeld } from "./AdminHeld.ts"
 import type { AdminRuns, View } from "./AdminRuns.ts"
@@ -38,21 +40,21 @@ import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
 import * as AuditOperations from "./internal/audit/auditOperations.ts"
 import * as FleetOperations from "./internal/fleet/fleetOperations.ts"
-import * as HeldOperations from "./internal/held/heldOperations.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
 import { type Shown, shownBy } from "./internal/masking.ts"
-import * as MetricsSummary from "./internal/metricsSummary.ts"
-import * as Registration from "./internal/registration.ts"
+import * as OutsideOperations from "./internal/outside/outsideOperations.ts"
+import * as ProcessOperations from "./internal/process/processOperations.ts"
 import * as Rehearsals from "./internal/rehearsals.ts"
 import * as ReplayOperations from "./internal/runs/replayOperations.ts"
 import * as RunOperations from "./internal/runs/runOperations.ts"
 import type { Mask, MaskText } from "./Mask.ts"
 
 /** The failures of a lifecycle command. */
-export type CommandError = EventBusConnector.BindingLookupError | EventBusError.InvalidContainerState
+export type CommandError = EventBusConnector.BindingLookupError | EventBusError.InvalidContainerState | NotRunHere
 
-/** The failures of a registration: settings, all at once; the cluster; the name; a connector that is closing. */
+/** The failures of a registration: settings, all at once; the cluster; the name; a connector that is closing; a process that runs no bindings. */
 export type RegistrationError =
+  | NotRunHere
   | EventBusError.ConfigurationValidation
   | EventBusError.UnknownCluster
   | EventBusError.BindingAlreadyExists
@@ -187,60 +189,54 @@ export const layer = <R = never>(
 const make = Effect.fnUntraced(function* <R>({ handlers, ...masking }: Options<R>) {
   const shown = shownBy(masking)
   const connector = yield* EventBusConnector.EventBusConnector
-  const context = yield* Effect.context<Broker.Broker | R>()
-  // Phase 1 of the shutdown (connector seed §4.11). The layers of bindings drain before the connector itself closes, and this one closes before them.
-  let isClosing = false
-  yield* Effect.addFinalizer(() => Effect.sync(() => (isClosing = true)))
-  const health = Effect.map(connector.health, (now) => (isClosing ? AnswersOf.closing(now) : now))
-
-  const summary = (name: string) => Effect.map(connector.snapshot(name), (snapshot) => AnswersOf.summaryOf(snapshot))
-  const get = Effect.fnUntraced(function* (name: string) {
-    const snapshot = yield* connector.snapshot(name)
-    return AnswersOf.detailOf(snapshot, yield* health, MetricsSummary.read(context, snapshot))
-  })
-  const register = (reading: Registration.Reading) =>
-    isClosing ? Effect.fail(Registration.refused(reading)) : Registration.run(reading, handlers, connector)
-  const registered = (reading: Registration.Reading) =>
-    Effect.suspend(() => register(reading)).pipe(
-      Effect.flatMap((key) =>
-        // Somebody has removed it in this moment: the connector, which closes, or another caller.
-        Effect.mapError(summary(key), () => new EventBusError.ConnectorClosed({ binding: key }))
-      ),
-      Effect.provideContext(context)
-    )
-  const keyOf = (name: string) => Effect.map(connector.snapshot(name), AnswersOf.keyOf)
-  const rehearsals = yield* Rehearsals.make
-
   return EventBusAdmin.of({
-    ...letterOperations(connector, rehearsals, keyOf, shown),
-    ...(yield* RunOperations.make(connector, shown)),
-    ...{ ...(yield* FleetOperations.make(connector)), ...(yield* AuditOperations.make) },
-    ...HeldOperations.make(connector, shown),
-    list: Effect.map(connector.listBindings, (all) => AnswersOf.summariesOf(all, MetricsSummary.deadLetters(context))),
-    get,
-    keyOf,
-    register: (properties) => registered(Registration.fromData(properties)),
-    registerJson: (text) => registered(Registration.fromJson(text)),
-    unregister: (name) =>
-      Effect.gen(function* () {
-        const last = yield* get(name)
-        yield* connector.destroy(last.key)
-        return { ...last, state: "DESTROYED" as const }
-      }),
-    start: (name) => Effect.andThen(connector.start(name), summary(name)),
-    stop: (name) => Effect.andThen(connector.stop(name), summary(name)),
-    pause: (name, tier) => Effect.andThen(connector.pause(name, tier), summary(name)),
-    resume: (name, tier) => Effect.andThen(connector.resume(name, tier), summary(name)),
-    ...ReplayOperations.make(connector),
-    requests: connector.requests,
-    health: Effect.map(health, AnswersOf.healthOf)
+    ...(yield* onClusters(connector, shown)),
+    ...(yield* ProcessOperations.make(connector, handlers, shown))
   })
+})
+
+/** Options of `layerOutside`. */
+export interface OutsideOptions<R> extends Omit<Options<R>, "handlers"> {
+  /** The bindings that other processes run. */
+  readonly bindings: ReadonlyArray<Binding.Binding<R>>
+}
+
+/**
+ * The service over bindings that other processes run, straight on their clusters. It starts nothing, joins no group and no fleet, and commits no offset of a group that consumes:
+ * commands of scope `process`, decisions about held records and registrations fail with `NotRunHere`. Dead letters, their plans and runs, and with `Fleet.layer` and `Audit.layer` below it
+ * the fleet and the audit log, work as in a process. Rehearsals call a handler only in the layer of `Binding.rehearsable`. Fails for a binding of a cluster that the program does not have.
+ */
+export const layerOutside = <R>(
+  options: OutsideOptions<R>
+): Layer.Layer<EventBusAdmin, EventBusError.UnknownCluster, Broker.Broker | R> =>
+  Layer.effect(EventBusAdmin, makeOutside(options))
+
+const makeOutside = Effect.fnUntraced(function* <R>({ bindings, ...masking }: OutsideOptions<R>) {
+  const outside = yield* Outside.make(bindings)
+  return EventBusAdmin.of({
+    ...(yield* onClusters(outside, shownBy(masking))),
+    ...(yield* OutsideOperations.make(outside))
+  })
+})
+
+type Bindings = Pick<Outside.Outside, "snapshot" | "deadLetters" | "runs" | "requests">
+
+/** The operations on what lies in Kafka, whichever process runs the bindings. */
+const onClusters = Effect.fnUntraced(function* (bindings: Bindings, shown: Shown) {
+  const keyOf = (name: string) => Effect.map(bindings.snapshot(name), AnswersOf.keyOf)
+  return {
+    ...{ keyOf, requests: bindings.requests },
+    ...letterOperations(bindings, yield* Rehearsals.make, keyOf, shown),
+    ...(yield* RunOperations.make(bindings, shown)),
+    ...{ ...(yield* FleetOperations.make(bindings)), ...(yield* AuditOperations.make) },
+    ...ReplayOperations.make(bindings)
+  }
 })
 
 type KeyOf = EventBusAdmin["Service"]["keyOf"]
 
 const letterOperations = (
-  connector: EventBusConnector.EventBusConnector["Service"],
+  connector: Bindings,
   rehearsals: Rehearsals.Rehearsals,
   keyOf: KeyOf,
   shown: Shown

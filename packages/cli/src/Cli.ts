@@ -8,6 +8,7 @@ import { LogFormat } from "@eventbus/core"
 import { Cause, Console, Effect, Exit, Runtime } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { audit } from "./internal/auditCommand.ts"
+import { consoleCommand } from "./internal/console/consoleCommand.ts"
 import { dlt } from "./internal/dlt/dltCommand.ts"
 import { CommandFailed, exitCodes } from "./internal/failures.ts"
 import { fleet } from "./internal/fleetCommand.ts"
@@ -20,11 +21,11 @@ import { status } from "./internal/statusCommand.ts"
 import { trail } from "./internal/trailCommand.ts"
 import { validate } from "./internal/validateCommand.ts"
 
-/** The command with its subcommands validate, plan, run, trail, dlt, held, audit, status, fleet, start, stop, pause and resume. */
+/** The command with its subcommands validate, plan, run, trail, dlt, held, audit, console, status, fleet, start, stop, pause and resume. */
 export const command = Command.make("eventbus").pipe(
   Command.withDescription("Checks, explains, runs and operates the bindings of a configuration file."),
   Command.withSubcommands([
-    ...([validate, plan, runCommand, trail, dlt, held, audit] as const),
+    ...([validate, plan, runCommand, trail, dlt, held, audit, consoleCommand] as const),
     ...([status, fleet, Lifecycle.start, Lifecycle.stop, Lifecycle.pause, Lifecycle.resume] as const)
   ])
 )

@@ -78,6 +78,8 @@ export interface Release {
 export interface BindingHolds {
   /** The hold on the whole binding. */
   readonly binding: Hold | undefined
+  /** Whether `binding` is no hold of an operator: the process has just started, reads the holds, and fetches nothing before it knows them. */
+  readonly isReading: boolean
   /** The holds on its retry tiers, by their numbers, from 1. */
   readonly tiers: ReadonlyMap<number, Hold>
 }

@@ -142,6 +142,8 @@ export type Reason =
       /** The retry tier, from 1. */
       readonly tier: number
     })
+  /** The process has just started, and reads the holds of its fleet before it fetches a record. */
+  | (OfBinding & Since & { readonly _tag: "ReadingHolds" })
   /** A consumer has not been running yet since its binding was started. */
   | (OfBinding & Since & { readonly _tag: "Starting"; readonly consumer: number })
   /** The connector is closing: bindings drain, and no new ones are taken. */
@@ -182,6 +184,8 @@ export const describe = (reason: Reason): string => {
       return `${nameOf(reason)}: paused by ${reason.by.join(" and ")}`
     case "TierPaused":
       return `${nameOf(reason)}: Retry tier ${reason.tier} is paused`
+    case "ReadingHolds":
+      return `${nameOf(reason)}: it is starting, and reads the holds of its fleet`
     case "Starting":
       return `${nameOf(reason)}: consumer ${reason.consumer} is starting`
     case "Closing":

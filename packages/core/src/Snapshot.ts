@@ -54,6 +54,8 @@ export interface BindingSnapshot {
   readonly pausedBy: ReadonlyArray<PauseReason>
   /** The holds of its fleet on it and on its retry tiers, with owner and reason. Empty without a fleet. */
   readonly fleetHolds: ReadonlyArray<Hold>
+  /** Whether this process has just started and has not read the holds of its fleet yet. Until then it fetches nothing. False without a fleet. */
+  readonly readsHolds: boolean
   /** Retry tiers that are paused by themselves. */
   readonly pausedTiers: ReadonlyArray<number>
   /** The main container, then one for each retry tier. */

@@ -180,6 +180,31 @@ describe("holds of a fleet", () => {
     })
   )
 
+  scenario(
+    "OPS-13 OPS-20 a process that reads the holds says so, and is neither paused nor held; a hold that it finds pauses it",
+    () =>
+      Effect.gen(function* () {
+        yield* topic
+        const fleet = yield* operator
+        const app = yield* startIn({}, noting([]))
+        const reading = yield* app.connector.snapshot("orders")
+        assert.deepInclude(reading, { state: "RUNNING", pausedBy: [], fleetHolds: [], readsHolds: true })
+        assert.deepStrictEqual(
+          (yield* app.connector.health).reasons.map((found) => found._tag === "ReadingHolds" && found.binding),
+          ["orders"]
+        )
+        yield* inTime(fleet.hold(hold))
+        yield* soon
+        assert.deepInclude(yield* app.connector.snapshot("orders"), {
+          ...{ state: "PAUSED", pausedBy: ["fleet"], readsHolds: false }
+        })
+        assert.deepStrictEqual(
+          app.of("StateChanged").map(({ to }) => to),
+          ["RUNNING", "PAUSED"]
+        )
+      })
+  )
+
   scenario("OPS-13 nothing is fetched before the holds are known: under `run` for 10 seconds at most", () =>
     Effect.gen(function* () {
       yield* topic

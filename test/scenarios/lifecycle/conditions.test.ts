@@ -559,6 +559,18 @@ describe("what shows in which place", () => {
     })
   )
 
+  condition("a process reads the holds of its fleet", ({ holds }) =>
+    Effect.gen(function* () {
+      yield* withTopic
+      // Nobody has made the control topic.
+      const { connector } = yield* startIn({}, reader)
+      yield* advance("8 seconds")
+      yield* holds(connector)
+      yield* advance("4 seconds")
+      assert.deepInclude(yield* connector.health, { status: "UP", ready: true })
+    })
+  )
+
   condition("an operator has paused a retry tier", ({ holds, isOver }) =>
     Effect.gen(function* () {
       yield* withTopic

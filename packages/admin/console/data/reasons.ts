@@ -57,6 +57,7 @@ export const words: Readonly<Record<Health.Reason["_tag"], Words>> = {
   },
   Paused: { is: "is paused", advice: "Repair the cause, then resume it.", isMild: true },
   TierPaused: { is: "has a paused retry tier", advice: "Resume the tier when its records may go on.", isMild: true },
+  ReadingHolds: { is: "is starting", advice: "It reads the holds of its fleet first, in a moment.", isMild: true },
   Starting: { is: "is starting", advice: "Wait a moment.", isMild: true },
   Closing: { is: "is closing", advice: "The program shuts down.", isMild: true }
 }

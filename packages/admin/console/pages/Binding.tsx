@@ -1,5 +1,5 @@
 /** One binding: its commands, what is wrong, its partitions, tiers, consumers and figures. */
-import type { BindingDetail, Container, Partition } from "../../src/Answers.ts"
+import type { BindingDetail, CommittedPartition, Container, Partition } from "../../src/Answers.ts"
 import { part, post } from "../data/api.ts"
 import { type Permission, useAnswer, useLive, usePermissions } from "../data/hooks.ts"
 import { lagsOf } from "../data/live.ts"
@@ -9,7 +9,7 @@ import { BindingTabs, nameOf } from "../parts/BindingTabs.tsx"
 import { Line } from "../parts/chart.tsx"
 import { Everywhere } from "../parts/Everywhere.tsx"
 import { HeldRecords } from "../parts/HeldRecords.tsx"
-import { type Column, Facts, Problem, Section, StateMark, Table, Waiting } from "../parts/layout.tsx"
+import { BindingState, type Column, Facts, Problem, Section, StateMark, Table, Waiting } from "../parts/layout.tsx"
 import { counted, duration, number, Since } from "../parts/text.tsx"
 
 interface CommandsProps {
@@ -76,8 +76,31 @@ const partitions: ReadonlyArray<Column<Partition>> = [
   { title: "Log end", of: ({ logEnd }) => logEnd, isNumber: true, isExtra: true }
 ]
 
+const committedPartitions: ReadonlyArray<Column<CommittedPartition>> = [
+  { title: "Partition", of: ({ topic, partition }) => `${topic}-${partition}` },
+  { title: "Lag", of: ({ lag }) => number(lag), isNumber: true },
+  { title: "Committed", of: ({ committed }) => committed ?? "–", isNumber: true },
+  { title: "Log end", of: ({ logEnd }) => logEnd, isNumber: true, isExtra: true }
+]
+
+const Partitions = ({ assigned, committed }: BindingDetail) => {
+  const title = committed === undefined ? "Partitions of this process" : "Partitions"
+  const keyOf = ({ topic, partition }: Pick<Partition, "topic" | "partition">) => `${topic}-${partition}`
+  return (
+    <Section title={title}>
+      {(committed ?? assigned).length === 0 ? (
+        <p class="dim">None.</p>
+      ) : committed === undefined ? (
+        <Table label="Partitions" rows={assigned} columns={partitions} keyOf={keyOf} />
+      ) : (
+        <Table label="Partitions" rows={committed} columns={committedPartitions} keyOf={keyOf} />
+      )}
+    </Section>
+  )
+}
+
 const Tiers = ({ binding, may, reload }: CommandsProps) => {
-  const { key, containers, assigned, pausedTiers } = binding
+  const { key, containers, assigned, committed = assigned, pausedTiers } = binding
   const tiers = containers.filter(({ tier }) => tier > 0)
   if (tiers.length === 0) return null
   const command = (tier: number, verb: "pause" | "resume") => (
@@ -96,10 +119,13 @@ const Tiers = ({ binding, may, reload }: CommandsProps) => {
   )
   const columns: ReadonlyArray<Column<Container>> = [
     { title: "Tier", of: ({ tier }) => `Tier ${tier}` },
-    { title: "State", of: ({ tier, state }) => <StateMark state={pausedTiers.includes(tier) ? "PAUSED" : state} /> },
+    {
+      title: "State",
+      of: ({ tier, state }) => BindingState({ ...binding, state: pausedTiers.includes(tier) ? "PAUSED" : state })
+    },
     {
       title: "Waiting",
-      of: ({ tier }) => number(assigned.reduce((sum, each) => sum + (each.tier === tier ? each.lag : 0), 0)),
+      of: ({ tier }) => number(committed.reduce((sum, each) => sum + (each.tier === tier ? each.lag : 0), 0)),
       isNumber: true
     },
     { title: "Topic", of: ({ topic }) => topic, isExtra: true },
@@ -119,12 +145,24 @@ const Tiers = ({ binding, may, reload }: CommandsProps) => {
   )
 }
 
-const factsOf = ({ topic, groupId, since, pausedBy, lag, breaker, metrics, consumers }: BindingDetail) =>
-  [
-    ["Since", <Since key="since" at={since} />],
+/** As the cluster showed it. */
+const outsideFacts = ({ outside }: BindingDetail) =>
+  outside?.asOf === undefined
+    ? []
+    : ([
+        ["As of", <Since key="asOf" at={outside.asOf} />],
+        ["Members of the group", outside.members]
+      ] as const)
+
+const factsOf = (binding: BindingDetail) => {
+  const { topic, groupId, since, pausedBy, lag, breaker, metrics, consumers, deadLetters, outside } = binding
+  const isUnknown = outside !== undefined && outside.asOf === undefined
+  return [
+    ["Since", outside === undefined ? <Since key="since" at={since} /> : undefined],
+    ...outsideFacts(binding),
     ["Paused by", pausedBy.join(", ")],
-    ["Lag", counted(lag, "record")],
-    ["Dead letters", metrics?.deadLetterDepth === undefined ? undefined : number(metrics.deadLetterDepth)],
+    ["Lag", isUnknown ? undefined : counted(lag, "record")],
+    ["Dead letters", deadLetters === undefined ? undefined : number(deadLetters)],
     ["Circuit breaker", breaker === undefined ? undefined : <StateMark key="breaker" state={breaker} />],
     ["Topic", topic],
     ["Group", groupId],
@@ -144,6 +182,7 @@ const factsOf = ({ topic, groupId, since, pausedBy, lag, breaker, metrics, consu
       ))
     ]
   ] as const
+}
 
 const Detail = (props: CommandsProps) => {
   const { binding, reload } = props
@@ -152,9 +191,13 @@ const Detail = (props: CommandsProps) => {
   return (
     <>
       <p class="lead">
-        <StateMark state={binding.state} />
+        <BindingState {...binding} />
       </p>
-      <Commands {...props} />
+      {binding.outside === undefined ? (
+        <Commands {...props} />
+      ) : (
+        <p>This console runs no bindings: use the fleet, or the console of a process that runs it.</p>
+      )}
       <Everywhere binding={binding} done={props.reload} />
       {binding.problems.length > 0 && (
         <ul class="sentences" aria-label="What is wrong">
@@ -177,18 +220,7 @@ const Detail = (props: CommandsProps) => {
           <figcaption class="dim">Lag while this page is open, at most {number(Math.max(...lags))}</figcaption>
         </figure>
       )}
-      <Section title="Partitions of this process">
-        {binding.assigned.length === 0 ? (
-          <p class="dim">None.</p>
-        ) : (
-          <Table
-            label="Partitions"
-            rows={binding.assigned}
-            columns={partitions}
-            keyOf={({ topic, partition }) => `${topic}-${partition}`}
-          />
-        )}
-      </Section>
+      <Partitions {...binding} />
       <Tiers {...props} />
     </>
   )

@@ -25,7 +25,11 @@ const processes: ReadonlyArray<Column<Process>> = [
     of: ({ isSkewed, skewMillis }) =>
       isSkewed ? <Mark tone="mild">{`off by ${number(Math.round(skewMillis / 1_000))} s`}</Mark> : "right"
   },
-  { title: "Holds", of: ({ control }) => (control === "known" ? "known" : <Mark tone="bad">{control}</Mark>) },
+  {
+    title: "Holds",
+    of: ({ control }) =>
+      control === "known" ? "known" : <Mark tone={control === "reading" ? "mild" : "bad"}>{control}</Mark>
+  },
   { title: "Bindings", of: ({ bindings, omitted }) => number(bindings.length + omitted), isNumber: true },
   {
     title: "Stand",

@@ -8,7 +8,8 @@ import { announce } from "../parts/announce.tsx"
 import { nameOf } from "../parts/BindingTabs.tsx"
 import { Everywhere } from "../parts/Everywhere.tsx"
 import { HeldRecords } from "../parts/HeldRecords.tsx"
-import { type Column, Section, StateMark, Table, Title, Waiting } from "../parts/layout.tsx"
+import { BindingState, type Column, Section, StateMark, Table, Title, Waiting } from "../parts/layout.tsx"
+import { Outside, outsideVerdict } from "../parts/Outside.tsx"
 import { counted, duration, number, Since } from "../parts/text.tsx"
 
 const Links = ({ keys }: { readonly keys: ReadonlyArray<string> }) => (
@@ -87,30 +88,43 @@ const Letters = ({ binding: { key, deadLetters = 0 } }: { readonly binding: Bind
   </li>
 )
 
-const columns: ReadonlyArray<Column<BindingSummary>> = [
+/** A look from outside that has seen nothing yet. */
+const isUnknown = (outside: BindingSummary["outside"]): boolean => outside !== undefined && outside.asOf === undefined
+
+const columnsOf = (isOutside: boolean): ReadonlyArray<Column<BindingSummary>> => [
   { title: "Binding", of: ({ key }) => <a href={to.binding(key)}>{nameOf(key)}</a> },
-  { title: "State", of: ({ state }) => <StateMark state={state} /> },
-  { title: "Lag", of: ({ lag }) => number(lag), isNumber: true },
+  { title: "State", of: BindingState },
+  { title: "Lag", of: ({ lag, outside }) => (isUnknown(outside) ? "–" : number(lag)), isNumber: true },
   {
     title: "Dead letters",
     of: ({ key, deadLetters }) =>
       deadLetters === undefined ? "–" : <a href={to.failures(key)}>{number(deadLetters)}</a>,
     isNumber: true
   },
-  {
-    title: "Breaker",
-    of: ({ breaker }) => (breaker === undefined ? "–" : <StateMark state={breaker} />),
-    isExtra: true
-  },
+  isOutside
+    ? { title: "Members", of: ({ outside }) => outside?.members ?? "–", isNumber: true }
+    : {
+        title: "Breaker",
+        of: ({ breaker }) => (breaker === undefined ? "–" : <StateMark state={breaker} />),
+        isExtra: true
+      },
   { title: "Partitions", of: ({ partitions }) => number(partitions), isNumber: true, isExtra: true },
   { title: "Topic", of: ({ topic }) => topic, isExtra: true },
   { title: "Group", of: ({ groupId }) => groupId, isExtra: true }
 ]
 
+/** A row whose columns are the same is not drawn again. */
+const columns = { inside: columnsOf(false), outside: columnsOf(true) }
+
 /** So many rows are laid out fast enough, again with each state. */
 const mostRows = 60
 
-const Bindings = ({ bindings }: { readonly bindings: ReadonlyArray<BindingSummary> }) => {
+interface BindingsProps {
+  readonly bindings: ReadonlyArray<BindingSummary>
+  readonly isOutside: boolean
+}
+
+const Bindings = ({ bindings, isOutside }: BindingsProps) => {
   const [text, setText] = useState("")
   const [showsAll, setShowsAll] = useState(false)
   const found = bindings.filter(({ key, topic, groupId }) => `${key} ${topic} ${groupId}`.includes(text.trim()))
@@ -126,7 +140,12 @@ const Bindings = ({ bindings }: { readonly bindings: ReadonlyArray<BindingSummar
           </p>
         </>
       )}
-      <Table label="Bindings" rows={rows} columns={columns} keyOf={({ key }) => key} />
+      <Table
+        label="Bindings"
+        rows={rows}
+        columns={isOutside ? columns.outside : columns.inside}
+        keyOf={({ key }) => key}
+      />
       {rows.length < found.length && (
         <p class="buttons">
           <button type="button" onClick={() => setShowsAll(true)}>
@@ -150,6 +169,7 @@ const verdictOf = ({ bindings, health }: State): string => {
   if (worse > 0) return `${counted(worse, "thing is", "things are")} wrong`
   if (undecided > 0) return `${counted(undecided, "record waits", "records wait")} for a decision`
   if (mild > 0) return `${counted(mild, "thing holds", "things hold")} records back`
+  if (health.outside) return outsideVerdict(bindings)
   return bindings.length === 0 ? "No binding is registered" : "All bindings work"
 }
 
@@ -167,10 +187,12 @@ export const Now = () => {
       </>
     )
   const undecided = state.bindings.filter((binding) => (binding.undecided ?? 0) > 0)
+  const isOutside = state.health.outside === true
   const letters = state.bindings.filter(({ deadLetters = 0 }) => deadLetters > 0)
   return (
     <>
       <Title name="Now">{verdict}</Title>
+      {isOutside && <Outside state={state} />}
       {state.health.reasons.length + undecided.length + letters.length > 0 && (
         <ul class="sentences" aria-label="What needs a look, the worst first">
           {state.health.reasons.map((reason) => (
@@ -188,8 +210,12 @@ export const Now = () => {
           ))}
         </ul>
       )}
-      <Section title="Bindings of this process">
-        {state.bindings.length === 0 ? <p class="dim">None yet.</p> : <Bindings bindings={state.bindings} />}
+      <Section title={isOutside ? "Bindings of the configuration" : "Bindings of this process"}>
+        {state.bindings.length === 0 ? (
+          <p class="dim">None yet.</p>
+        ) : (
+          <Bindings bindings={state.bindings} isOutside={isOutside} />
+        )}
       </Section>
     </>
   )

@@ -1,6 +1,7 @@
 /** What every page is made of. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useMemo, useRef } from "preact/hooks"
+import type { BindingSummary } from "../../src/Answers.ts"
 import type { Refusal } from "../data/api.ts"
 
 /** The title of a page takes the focus, so that a reader of the screen learns that the page is another one. */
@@ -137,6 +138,10 @@ const tones: Readonly<Record<string, Tone>> = {
   ...{ CLOSED: "good", OPEN: "bad", HALF_OPEN: "mild" },
   ...{ connecting: "mild", crashed: "bad", fenced: "bad" }
 }
+
+/** The state of a binding in the process that serves the page, which may be none that runs it. */
+export const BindingState = ({ state, outside }: Pick<BindingSummary, "state" | "outside">) =>
+  outside === undefined ? <StateMark state={state} /> : <Mark tone="plain">not run here</Mark>
 
 export const StateMark = ({ state }: { readonly state: string }) => (
   <Mark tone={Object.hasOwn(tones, state) ? (tones[state] ?? "plain") : "plain"}>

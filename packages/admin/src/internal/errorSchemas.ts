@@ -42,6 +42,7 @@ export const bindingNotFound = answer(EventBusError.BindingNotFound, "BindingNot
 export const ambiguousBinding = answer(EventBusError.AmbiguousBinding, "AmbiguousBinding", 409)
 export const bindingAlreadyExists = answer(EventBusError.BindingAlreadyExists, "BindingAlreadyExists", 409)
 export const invalidContainerState = answer(EventBusError.InvalidContainerState, "InvalidContainerState", 409)
+export const notRunHere = answer(AdminError.NotRunHere, "NotRunHere", 409)
 export const recordNotHeld = answer(EventBusError.RecordNotHeld, "RecordNotHeld", 409)
 export const configurationValidation = answer(EventBusError.ConfigurationValidation, "ConfigurationValidation", 400)
 export const unknownCluster = answer(EventBusError.UnknownCluster, "UnknownCluster", 400)

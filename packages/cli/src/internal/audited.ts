@@ -4,7 +4,7 @@ import { Audit, type AuditView } from "@eventbus/core"
 import { Effect, Option } from "effect"
 
 /** The user of the operating system: Kafka's own principal is not known here. */
-const user = (): string => {
+export const user = (): string => {
   try {
     return `${userInfo().username}@${hostname()}`
   } catch {

@@ -17,12 +17,16 @@ export const around = <E, R>(
   AdminServer.layer(EventBusAdmin.layer().pipe(Layer.provideMerge(bindings)), {
     port,
     metrics: Prometheus.exposition
-  }).pipe(
-    Layer.catch((error) => {
+  }).pipe(orRefused(`--http ${port}`))
+
+/** Names the flag in front of the reason why a server cannot listen. */
+export const orRefused =
+  (flag: string) =>
+  <A, E, R>(server: Layer.Layer<A, E | ServeError, R>): Layer.Layer<A, E | CommandFailed, R> =>
+    Layer.catch(server, (error) => {
       const failure: Effect.Effect<never, E | CommandFailed> =
-        error instanceof ServeError ? refuse(`--http ${port}: ${reasonOf(error)}`) : Effect.fail(error)
+        error instanceof ServeError ? refuse(`${flag}: ${reasonOf(error)}`) : Effect.fail(error)
       return Layer.effectContext(failure)
     })
-  )
 
 const reasonOf = ({ cause }: ServeError): string => (cause instanceof Error ? cause.message : String(cause))

@@ -61,12 +61,14 @@ const watched = Effect.fnUntraced(function* (asking: Asking, json: boolean) {
 })
 
 export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<string> => {
-  const { key, state, since, pausedBy, pausedTiers, lag, breaker } = binding
+  const { key, since, pausedBy, pausedTiers, lag, breaker, outside } = binding
+  const state = outside === undefined ? binding.state : "not run here"
   return [
     key,
     [state, ...(pausedBy.length === 0 ? [] : [`(${pausedBy.join(", ")})`])].join(" "),
-    `since ${since}`,
+    outside === undefined ? `since ${since}` : "",
     `lag ${lag}`,
+    outside?.members === undefined ? "" : counted(outside.members, "member"),
     pausedTiers.length === 0 ? "" : `paused ${pausedTiers.map((tier) => `tier ${tier}`).join(", ")}`,
     breaker === undefined ? "" : `breaker ${breaker}`
   ].map(LogFormat.oneLine)
@@ -74,7 +76,9 @@ export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<stri
 
 const statusText = ({ health, bindings }: Status): string =>
   [
-    `${health.status}: ${counted(bindings.length, "binding")}${health.ready ? "" : ", not ready"}`,
+    health.outside
+      ? `This console looks at ${counted(bindings.length, "binding")} from outside, and does not know how the processes that run them are`
+      : `${health.status}: ${counted(bindings.length, "binding")}${health.ready ? "" : ", not ready"}`,
     ...health.reasons.map(({ message }) => LogFormat.oneLine(message)),
     ...columns(bindings.map(bindingText))
   ].join("\n")

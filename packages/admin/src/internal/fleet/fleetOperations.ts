@@ -6,7 +6,9 @@ import type { AdminFleet } from "../../AdminFleet.ts"
 import * as AnswersOf from "./fleetAnswersOf.ts"
 import * as FleetCommand from "./fleetCommand.ts"
 
-export const make = Effect.fnUntraced(function* (connector: EventBusConnector.EventBusConnector["Service"]) {
+export const make = Effect.fnUntraced(function* (
+  connector: Pick<EventBusConnector.EventBusConnector["Service"], "snapshot">
+) {
   const found = Option.getOrUndefined(yield* Effect.serviceOption(Fleet.Fleet))
   const configured = Effect.suspend(() =>
     found === undefined ? Effect.fail(new FleetNotConfigured()) : Effect.succeed(found)

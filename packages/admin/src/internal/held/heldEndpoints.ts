@@ -17,7 +17,7 @@ const decision = {
   params: { name: Parameters.name, position: Parameters.heldPosition },
   query: { reason: Parameters.reason, topic: Schema.optionalKey(Parameters.topic) },
   success: Answers.BindingSummary,
-  error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.recordNotHeld]
+  error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.recordNotHeld, Errors.notRunHere]
 } as const
 
 export const held = HttpApiGroup.make("held").add(

@@ -3,7 +3,7 @@ import type { EventBusConnector, Replay } from "@eventbus/core"
 import { Effect } from "effect"
 import * as AnswersOf from "../answersOf.ts"
 
-export const make = (connector: EventBusConnector.EventBusConnector["Service"]) => {
+export const make = (connector: Pick<EventBusConnector.EventBusConnector["Service"], "deadLetters">) => {
   const onLetters = <A, E>(name: string, run: (letters: Replay.DeadLetters) => Effect.Effect<A, E>) =>
     Effect.flatMap(connector.deadLetters(name), run)
   const replayed = <E>(name: string, run: (letters: Replay.DeadLetters) => Effect.Effect<Replay.Report, E>) =>

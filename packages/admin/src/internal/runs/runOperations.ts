@@ -7,7 +7,7 @@ import type { AdminRuns } from "../../AdminRuns.ts"
 import type { Shown } from "../masking.ts"
 import * as RunAnswers from "./runAnswers.ts"
 
-type Connector = EventBusConnector.EventBusConnector["Service"]
+type Connector = Pick<EventBusConnector.EventBusConnector["Service"], "runs">
 
 /** Closing the scope interrupts the runs that this process works on: any process resumes them. */
 export const make = Effect.fnUntraced(function* (

@@ -45,7 +45,7 @@ const noes: ReadonlySet<string> = new Set([
   ...["UnknownPlan", "PlanExpired", "PlanApplied", "PlanStale", "UnknownRun", "RunOver", "RehearsalNotFound"],
   ...["NotPurgeable", "ForeignDeadLetters", "BindingNotFound", "AmbiguousBinding", "InvalidContainerState"],
   ...["Unauthorized", "Forbidden", "ReadOnly", "LoopbackOnly", "FleetNotConfigured", "UnfitTopic", "AuditOff"],
-  "RecordNotHeld"
+  ...["RecordNotHeld", "NotRunHere"]
 ])
 
 /** A failure with its exit code. */

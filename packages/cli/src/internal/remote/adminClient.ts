@@ -30,16 +30,14 @@ const credentialOf = Effect.gen(function* () {
 
 /** The client, and how its answers are asked for: a failure of the way there names the address. */
 export const apiOf = Effect.fnUntraced(function* (address: string) {
-  const url = yield* read(address)
-  const path = url.pathname.replace(/\/+$/, "")
-  const prefix = path === "" ? "/eventbus" : (path as `/${string}`)
+  const { origin, prefix } = yield* read(address)
   const credential = yield* credentialOf
   const client: Client = yield* HttpApiClient.make(AdminApi.make(prefix), {
-    baseUrl: url.origin,
+    baseUrl: origin,
     transformClient: (http) => doneOnce(HttpClient.mapRequest(http, signed(credential)))
   }).pipe(Effect.provide(FetchHttpClient.layer))
   const asked = <A, E>(asking: Effect.Effect<A, E>): Effect.Effect<A, Failed> =>
-    Effect.raceFirst(asking, whenSilent(`${url.origin}${prefix}/health`)).pipe(
+    Effect.raceFirst(asking, whenSilent(`${origin}${prefix}/health`)).pipe(
       Effect.provideService(FetchHttpClient.Fetch, adminFetch),
       Effect.catch((error) =>
         isAnswer(error) ? Effect.fail(error) : Effect.flatMap(failedOf(address, error), Effect.fail)
@@ -75,16 +73,16 @@ const whenSilent = (health: string): Effect.Effect<never, Silent> => {
   return Effect.forever(Effect.andThen(Effect.sleep(silenceTimeout), orSilent))
 }
 
-const read = (address: string) => {
+/** The parts of `--url`. */
+export const read = Effect.fnUntraced(function* (address: string) {
   const url = URL.canParse(address) ? new URL(address) : undefined
-  return url !== undefined &&
-    (url.protocol === "http:" || url.protocol === "https:") &&
-    url.username + url.password === ""
-    ? Effect.succeed(url)
-    : refuseUsage(
-        `--url is "${url === undefined ? address : url.origin}"; allowed is http://host:port, and the path of the API where that is not /eventbus`
-      )
-}
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username + url.password !== "")
+    return yield* refuseUsage(
+      `--url is "${url === undefined ? address : url.origin}"; allowed is http://host:port, and the path of the API where that is not /eventbus`
+    )
+  const path = url.pathname.replace(/\/+$/, "")
+  return { origin: url.origin, prefix: path === "" ? "/eventbus" : (path as `/${string}`) } as const
+})
 
 /** An error that the process has answered. */
 const isAnswer = (error: unknown): error is Failed =>

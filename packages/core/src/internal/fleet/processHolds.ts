@@ -35,6 +35,7 @@ export const make = ({ clock, topic, onControlUnavailable, holds, revision }: Op
   const sinceMillis = clock.nowMillis()
 
   const byProcess = (of: Of, reason: string): BindingHolds => ({
+    isReading: knowledge === "reading",
     binding: {
       ...{ binding: of.name, groupId: of.groupId, cluster: of.cluster, tier: undefined },
       ...{ by: "its own process", reason, sinceMillis, untilMillis: undefined }
@@ -55,6 +56,7 @@ export const make = ({ clock, topic, onControlUnavailable, holds, revision }: Op
       }
       const own = active().filter((hold) => isOf(hold, definition))
       return {
+        isReading: false,
         binding: own.find(({ tier }) => tier === undefined),
         tiers: new Map(own.flatMap((hold) => (hold.tier === undefined ? [] : [[hold.tier, hold] as const])))
       }
@@ -69,5 +71,6 @@ export const activeAt = (holds: ReadonlyMap<string, ReadHold>, nowMillis: number
     ({ untilMillis }) => untilMillis === undefined || nowMillis < untilMillis
   )
 
-const isOf = (hold: Hold, { name, cluster, groupId }: Of): boolean =>
+/** Whether the hold is on this binding, or on one of its retry tiers. */
+export const isOf = (hold: Hold, { name, cluster, groupId }: Of): boolean =>
   hold.binding === name && hold.cluster === cluster && hold.groupId === groupId

@@ -19,7 +19,10 @@ export interface FleetPauseOptions {
 export interface FleetPause {
   /** Applies these holds, and lifts those that are not among them. */
   readonly hold: (holds: BindingHolds) => Effect.Effect<void>
+  /** Whether an operator holds the binding. */
   readonly holdsBinding: () => boolean
+  /** Whether the process has not read the holds yet. Then every partition is paused, and no operator has done that. */
+  readonly isReading: () => boolean
   /** Whether a hold pauses this partition. */
   readonly includes: (partition: Partition) => boolean
   /** The hold on the whole binding first, then those on tiers. */
@@ -29,7 +32,7 @@ export interface FleetPause {
 }
 
 export const make = ({ definition: { tiers }, onConsumers, announce }: FleetPauseOptions): FleetPause => {
-  let holds: BindingHolds = { binding: undefined, tiers: new Map() }
+  let holds: BindingHolds = { binding: undefined, isReading: false, tiers: new Map() }
 
   const includes = ({ tier }: Partition): boolean =>
     holds.binding !== undefined ||
@@ -47,8 +50,9 @@ export const make = ({ definition: { tiers }, onConsumers, announce }: FleetPaus
           )
         return Effect.andThen(onConsumers(onEach), announce)
       }),
-    holdsBinding: () => holds.binding !== undefined,
-    list: () => [...(holds.binding === undefined ? [] : [holds.binding]), ...holds.tiers.values()],
+    holdsBinding: () => holds.binding !== undefined && !holds.isReading,
+    isReading: () => holds.isReading,
+    list: () => [...(holds.binding === undefined || holds.isReading ? [] : [holds.binding]), ...holds.tiers.values()],
     remedy: (tier) => {
       const hold = tier === undefined ? holds.binding : holds.tiers.get(tier)
       return hold === undefined ? undefined : remedyOf(hold)

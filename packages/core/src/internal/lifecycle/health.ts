@@ -54,7 +54,7 @@ const unreachableOf = ({ unreachable, consumers }: BindingSnapshot) =>
   unreachable ?? consumers.find(({ error }) => error !== undefined && isUnreachable(error))
 
 /** One reason for each cluster that does not answer. */
-const unreachable = (started: ReadonlyArray<BindingSnapshot>): ReadonlyArray<Reason> =>
+export const unreachable = (started: ReadonlyArray<BindingSnapshot>): ReadonlyArray<Reason> =>
   Array.from(
     Map.groupBy(started, ({ cluster }) => cluster),
     ([cluster, bindings]): ReadonlyArray<Reason> => {
@@ -70,7 +70,7 @@ const unreachable = (started: ReadonlyArray<BindingSnapshot>): ReadonlyArray<Rea
   ).flat()
 
 const ofBinding = (snapshot: BindingSnapshot, { nowMillis }: Now): ReadonlyArray<Reason> => {
-  const { name, cluster, pausedBy, sinceMillis, unpublished, breaker } = snapshot
+  const { name, cluster, pausedBy, sinceMillis, unpublished, breaker, readsHolds } = snapshot
   const of = { cluster, binding: name }
   const lasts = (failure: OngoingFailure) => nowMillis - failure.sinceMillis >= repeatedMillis
   // A cluster that is away is one reason, not one for each request that waits for it.
@@ -91,6 +91,7 @@ const ofBinding = (snapshot: BindingSnapshot, { nowMillis }: Now): ReadonlyArray
     ...(pausedBy.includes("operator") || pausedBy.includes("fleet")
       ? [{ _tag: "Paused", ...of, sinceMillis, by: pausedBy } as const]
       : []),
+    ...(readsHolds ? [{ _tag: "ReadingHolds", ...of, sinceMillis } as const] : []),
     ...heldTiers(snapshot).map((tier) => ({ _tag: "TierPaused", ...of, tier }) as const)
   ]
 }
@@ -195,6 +196,7 @@ const severities = {
   BreakerOpen: "DEGRADED",
   Paused: "DEGRADED",
   TierPaused: "DEGRADED",
+  ReadingHolds: "DEGRADED",
   Starting: "DEGRADED",
   Closing: "DEGRADED"
 } as const satisfies Record<Reason["_tag"], Status>

@@ -18,6 +18,7 @@ const beginsWithEvent: ReadonlySet<Reason["_tag"]> = new Set([
     "BatchUnreadable",
     "BreakerOpen",
     "Paused",
+    "ReadingHolds",
     "Starting",
     "Closing"
   ] as const)
@@ -25,7 +26,7 @@ const beginsWithEvent: ReadonlySet<Reason["_tag"]> = new Set([
 
 /** Reasons whose end an event reports, or nobody has to know. */
 const endsWithEvent: ReadonlySet<Reason["_tag"]> = new Set([
-  ...(["BreakerOpen", "Paused", "Starting", "Closing"] as const)
+  ...(["BreakerOpen", "Paused", "ReadingHolds", "Starting", "Closing"] as const)
 ])
 
 interface Shown {

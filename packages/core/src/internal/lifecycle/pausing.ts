@@ -46,6 +46,8 @@ export interface Pausing {
   /** Applies the holds of the fleet, which no command of this process lifts. */
   readonly hold: FleetPause.FleetPause["hold"]
   readonly fleetHolds: FleetPause.FleetPause["list"]
+  /** Whether the process has not read the holds of its fleet yet. */
+  readonly readsHolds: FleetPause.FleetPause["isReading"]
   /** Why the whole binding is paused: `operator`, `breaker`, `fleet`, or several of them. */
   readonly pausedBy: () => ReadonlyArray<PauseReason>
   /** The reasons that pause a partition that was just assigned. */
@@ -116,7 +118,7 @@ export const make = (options: PausingOptions): Pausing => {
   return {
     ...tierCommands(options, pausedTiers, binding, { refuse, fleet }),
     ...{ pausedBy, pausedTiers: pausedTiers.list, pauseByOperator, refuse },
-    ...{ hold: fleet.hold, fleetHolds: fleet.list },
+    ...{ hold: fleet.hold, fleetHolds: fleet.list, readsHolds: fleet.isReading },
     decide: decisions(options, { halts, pausedTiers, binding, resumeAll }),
     halt: (partition) => Effect.andThen(halts.add(partition), announce),
     reasonsFor: (partition) => {

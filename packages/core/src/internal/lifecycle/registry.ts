@@ -15,19 +15,23 @@ export interface Registered {
   readonly removed: Deferred.Deferred<void>
 }
 
-export interface Registry {
-  readonly get: (key: string) => Registered | undefined
-  /** Finds a binding by key, or by its plain name when only one binding has that name. */
-  readonly find: (name: string) => Effect.Effect<Registered, BindingNotFound | AmbiguousBinding>
-  readonly list: () => ReadonlyArray<Registered>
-  readonly add: (registered: Registered) => void
-  readonly remove: (registered: Registered) => void
+interface Named {
+  readonly container: { readonly definition: BindingKey.Named }
 }
 
-export const make = (): Registry => {
-  const byKey = new Map<string, Registered>()
+export interface Registry<R extends Named = Registered> {
+  readonly get: (key: string) => R | undefined
+  /** Finds a binding by key, or by its plain name when only one binding has that name. */
+  readonly find: (name: string) => Effect.Effect<R, BindingNotFound | AmbiguousBinding>
+  readonly list: () => ReadonlyArray<R>
+  readonly add: (registered: R) => void
+  readonly remove: (registered: R) => void
+}
+
+export const make = <R extends Named = Registered>(): Registry<R> => {
+  const byKey = new Map<string, R>()
   const list = () => Array.from(byKey.values())
-  const keyOf = ({ container }: Registered) => BindingKey.of(container.definition)
+  const keyOf = ({ container }: R) => BindingKey.of(container.definition)
   const find = (name: string) => {
     const exact = byKey.get(name)
     if (exact !== undefined) return Effect.succeed(exact)
@@ -42,7 +46,7 @@ export const make = (): Registry => {
   }
   return {
     get: (key) => byKey.get(key),
-    find: (name) => Effect.suspend((): ReturnType<Registry["find"]> => find(name)),
+    find: (name) => Effect.suspend((): ReturnType<Registry<R>["find"]> => find(name)),
     list,
     add: (registered) => byKey.set(keyOf(registered), registered),
     remove: (registered) => byKey.delete(keyOf(registered))

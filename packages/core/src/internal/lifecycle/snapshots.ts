@@ -30,7 +30,7 @@ export interface Parts {
   readonly definition: BindingDefinition<unknown>
   readonly state: () => ContainerState
   readonly sinceMillis: () => number
-  readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers" | "fleetHolds">
+  readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers" | "fleetHolds" | "readsHolds">
   readonly held: Pick<HeldRecords, "list">
   readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
@@ -61,6 +61,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       pausedBy: pausing.pausedBy(),
       pausedTiers,
       fleetHolds,
+      readsHolds: pausing.readsHolds(),
       containers: containersOf(definition, state, heldTiers),
       consumers: Array.from(statuses, ([index, status]) => consumerOf(index, status)),
       partitions: Array.from(statuses)

@@ -1,0 +1,12 @@
+/** The flags of `eventbus console`. */
+import type { Option } from "effect"
+
+/** Those about a page of its own. */
+export interface Options {
+  readonly profile: ReadonlyArray<string>
+  readonly brokers: Option.Option<string>
+  readonly port: Option.Option<number>
+  readonly host: Option.Option<string>
+  readonly payload: boolean
+  readonly write: boolean
+}

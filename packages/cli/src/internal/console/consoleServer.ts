@@ -1,0 +1,76 @@
+/**
+ * Serves the console for the bindings of a file. Only `eventbus console` loads this module: it takes as long to load as all others.
+ */
+import { randomBytes } from "node:crypto"
+import * as AdminServer from "@eventbus/admin/AdminServer"
+import * as Authorizer from "@eventbus/admin/Authorizer"
+import * as EventBusAdmin from "@eventbus/admin/EventBusAdmin"
+import { Configuration } from "@eventbus/config"
+import { Audit, Fleet } from "@eventbus/core"
+import { Console, Context, Effect, Layer, Option, Redacted } from "effect"
+import { HttpServer } from "effect/http"
+import { user } from "../audited.ts"
+import * as Clusters from "../clusters.ts"
+import { toFailed } from "../dlt/operator.ts"
+import { CommandFailed, exitCodes } from "../failures.ts"
+import { orRefused } from "../httpServer.ts"
+import { jsonText } from "../text.ts"
+import type { Options } from "./consoleOptions.ts"
+
+/** Prints the address, and serves until it is interrupted. */
+export const serve = Effect.fnUntraced(function* (
+  configuration: Configuration.Configuration,
+  { brokers, port, host, payload, write, json }: Options & { readonly json: boolean }
+) {
+  const clusters = yield* Clusters.layer(configuration, brokers)
+  const token = payload || write ? randomBytes(24).toString("base64url") : undefined
+  const number = Option.getOrElse(port, () => 0)
+  const server = AdminServer.layer(Layer.provide(program(configuration), clusters), {
+    ...{ port: number, host: Option.getOrElse(host, () => "127.0.0.1"), readOnly: !write },
+    ...(token === undefined ? {} : { authorizer: authorizerOf(token, write) })
+  }).pipe(orRefused(`--port ${number}`))
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const { address } = Context.get(yield* Layer.build(server), HttpServer.HttpServer)
+      const url = `${HttpServer.formatAddress(address)}/eventbus/console${token === undefined ? "" : `#token=${token}`}`
+      yield* Console.log(json ? jsonText({ url, write, payload: token !== undefined }) : url)
+      yield* Console.error(sentenceOf(token, write))
+      return yield* Effect.never
+    })
+  ).pipe(Effect.mapError(toFailed))
+})
+
+const sentenceOf = (token: string | undefined, write: boolean): string => {
+  const bearer = write
+    ? "Whoever has this address may do everything"
+    : token === undefined
+      ? "It changes nothing and hides payloads; --payload shows them, --write lets you act"
+      : "Whoever has this address may see payloads, and nobody may change anything; --write lets you act"
+  return `The console looks from outside, straight on Kafka, and runs no bindings. ${bearer}. Ctrl-C ends it.`
+}
+
+/** The credential of this page alone: that of a service would be in the history of the shell. */
+const authorizerOf = (token: string, write: boolean): Authorizer.Authorizer =>
+  Authorizer.fromTokens([
+    {
+      ...{ token: Redacted.make(token), name: user() },
+      permissions: write ? Authorizer.Permission.literals : ["view", "view-payload"]
+    }
+  ])
+
+/** The admin service over the bindings of the file, with the fleet and the audit log that the file has. It is no process of the fleet. */
+const program = (configuration: Configuration.Configuration) =>
+  Layer.effectDiscard(seesSomething).pipe(
+    Layer.provideMerge(EventBusAdmin.layerOutside({ bindings: Configuration.withoutHandlers(configuration) })),
+    Layer.provide(configuration.fleet === undefined ? Layer.empty : Fleet.layer(configuration.fleet)),
+    Layer.provide(configuration.audit === undefined ? Layer.empty : Audit.layer(configuration.audit))
+  )
+
+/** A console that sees no cluster has nothing to show. One that sees some of them shows what is wrong with the others. */
+const seesSomething = Effect.gen(function* () {
+  const bindings = yield* Effect.flatMap(EventBusAdmin.EventBusAdmin, ({ list }) => list)
+  const problems = bindings.flatMap(({ outside }) => outside?.problem ?? [])
+  const [first] = problems
+  if (first !== undefined && problems.length === bindings.length)
+    return yield* new CommandFailed({ message: first, code: exitCodes.unavailable })
+})
