@@ -15,7 +15,7 @@ const siblings = {
   avro: ["core"],
   testkit: ["core", "outbox"],
   admin: ["config", "core"],
-  cli: ["admin", "config", "core", "kafkajs", "observability"],
+  cli: ["admin", "config", "core", "kafkajs", "observability", "outbox"],
   "kafka-runner": []
 }
 
@@ -58,11 +58,11 @@ const rooms = {
     "port"
   ],
   kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire", "codec"],
-  outbox: ["relay", "ordered", "dispatch", "delivery", "store", "base"],
+  outbox: ["relay", "ordered", "dispatch", "operator", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
   admin: ["outside", "process", "runs", "held", "fleet", "audit", "idempotency", "console"],
-  cli: ["console", "remote", "dlt"]
+  cli: ["console", "remote", "outbox", "dlt"]
 }
 
 const oneOf = (names) => `(?:${names.join("|")})`

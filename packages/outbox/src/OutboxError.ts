@@ -206,3 +206,19 @@ export class DownstreamUnavailable extends Schema.TaggedError<DownstreamUnavaila
     return `The destination is not available: ${describe(this.cause)}`
   }
 }
+
+/** Events of the plan are no longer dead by the death that the plan froze: replayed, discarded, purged, or dead again. Nothing was done. */
+export class DeadEventPlanStale extends Schema.TaggedError<DeadEventPlanStale>()("DeadEventPlanStale", {
+  /** The id of the plan. */
+  id: Schema.String,
+  /** The events of the plan. */
+  count: Schema.Int,
+  /** How many of them have changed since the plan was made. */
+  changed: Schema.Int
+}) {
+  /** Repeating the same call cannot help. */
+  readonly retryable = false
+  override get message(): string {
+    return `Nothing was done: ${this.changed} of the ${this.count} events of plan ${this.id} have changed since it was made. Make a new plan.`
+  }
+}

@@ -2,7 +2,7 @@
  * The range of every setting of the outbox that is a number, once (ruling 84). Durations are in milliseconds. `InvalidOutboxConfig` names the setting, what was found
  * and the range.
  */
-import type { Ranges } from "@eventbus/core"
+import { Ranges } from "@eventbus/core"
 
 const whole = (minimum: number, maximum: number): Ranges.Range => ({ minimum, maximum, kind: "whole" })
 
@@ -56,6 +56,16 @@ export const purge = {
 
 /** Arguments of `DeadEventManager`. */
 export const deadEvents = { limit: whole(0, 2_147_483_647), batchSize: whole(1, 100_000) } as const
+
+/** Arguments of `DeadEventOperator`. */
+export const deadEventOperator = {
+  limit: whole(1, 500),
+  statementTimeout: time(1),
+  rate: Ranges.run.rate,
+  canary: Ranges.run.canary,
+  canaryWait: Ranges.run.canaryWait,
+  stopAbove: Ranges.run.stopAbove
+} as const
 
 /** Settings of `OutboxHealth`, of `InFlightTracker`, and of the drivers. */
 export const others = {

@@ -13,6 +13,7 @@ import { checkOptions, problemsOf } from "./internal/base/options.ts"
 import { makeClaims } from "./internal/store/claims.ts"
 import { makeContext } from "./internal/store/context.ts"
 import type { StoreShape } from "./internal/store/contract.ts"
+import { makeDeadEvents } from "./internal/store/deadEvents.ts"
 import { dialectOf } from "./internal/store/dialect.ts"
 import { makeMarks } from "./internal/store/marks.ts"
 import { makePending } from "./internal/store/pending.ts"
@@ -21,7 +22,18 @@ import { makeDead, makeLag, makePurging } from "./internal/store/terminal.ts"
 import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import type { InvalidIdentifier, InvalidOutboxConfig } from "./OutboxError.ts"
 
-export type { ClaimOptions, DeadFilter, Fence, Lag, PollOptions } from "./internal/store/contract.ts"
+export type {
+  ClaimOptions,
+  DeadEventStatements,
+  DeadFilter,
+  DeadRow,
+  DeadRowFilter,
+  Death,
+  Fence,
+  Lag,
+  PollOptions,
+  RowState
+} from "./internal/store/contract.ts"
 export {
   type OutboxEvent,
   type PolledEvent,
@@ -64,6 +76,7 @@ export const make: (
       ...makePending(context),
       ...makeClaims(context),
       ...makeDead(context),
+      deadEvents: makeDeadEvents(context),
       ...makePurging(context),
       ...makeLag(context)
     }

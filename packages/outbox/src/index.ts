@@ -1,4 +1,6 @@
 export * as DeadEventManager from "./DeadEventManager.ts"
+export * as DeadEventOperator from "./DeadEventOperator.ts"
+export * as DeadEvents from "./DeadEvents.ts"
 export * as DispatcherWriterHook from "./DispatcherWriterHook.ts"
 export * as EventEnvelope from "./EventEnvelope.ts"
 export * as EventInterceptor from "./EventInterceptor.ts"

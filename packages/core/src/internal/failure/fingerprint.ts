@@ -54,7 +54,15 @@ const isSame = (one: Fingerprinted, other: Fingerprinted): boolean =>
 export const frameOrPath = ({ subject, decodePath }: Fingerprinted): string | undefined =>
   firstApplicationFrame(subject.stackTrace, subject.message) ?? decodePath
 
-const make = ({ subject, decodePath, originalTopic }: Fingerprinted): string => {
+/** The fingerprint of an error of which name and message are all that is known. `origin` is where it was met, such as a topic. */
+export const ofSummary = (error: ErrorSummary, origin: string): string =>
+  make({ subject: { ...error, stackTrace: "" }, decodePath: undefined, originalTopic: origin })
+
+const make = ({
+  subject,
+  decodePath,
+  originalTopic
+}: Pick<Fingerprinted, "subject" | "decodePath" | "originalTopic">): string => {
   const frame = firstApplicationFrame(subject.stackTrace, subject.message)
   const place =
     frame !== undefined

@@ -68,6 +68,62 @@ export interface DeadFilter {
   readonly aggregateType?: string
 }
 
+/** Selects DEAD rows for an operator. An absent field selects all. */
+export interface DeadRowFilter extends DeadFilter {
+  /** Only events about the aggregate with this id. */
+  readonly aggregateId?: string
+  /** Only events with these ids: 1 to 1000 event ids. */
+  readonly eventIds?: ReadonlyArray<string>
+}
+
+/** One death of one event. An event that is replayed and dies again has died another death. */
+export interface Death {
+  /** The event's unique id. */
+  readonly eventId: string
+  /** When it became DEAD, in microseconds since the epoch, by the database's clock. */
+  readonly diedAtMicros: number
+}
+
+/** A DEAD row without its headers and its payload. */
+export interface DeadRow extends Death {
+  /** The row's number in insertion order. */
+  readonly seq: number
+  /** The kind of the event. */
+  readonly eventType: string
+  /** The kind of the aggregate; `__GLOBAL__` for an event without one. */
+  readonly aggregateType: string
+  /** The aggregate's id; undefined for an event without one. */
+  readonly aggregateId: string | undefined
+  /** The tenant; undefined for an event without one. */
+  readonly tenantId: string | undefined
+  /** Failed deliveries before the one after which the event was given up. */
+  readonly attempts: number
+  /** Why the event was given up: the error of its last delivery. Undefined when nothing noted one. */
+  readonly lastError: string | undefined
+  /** The database's time of the insert, in microseconds since the epoch. */
+  readonly createdAtMicros: number
+}
+
+/** The state of a row. */
+export interface RowState extends Death {
+  /** The column `status`, as in `EventStatus`. The time of death is the terminal time of a DEAD row, and means nothing for others. */
+  readonly status: number
+}
+
+/** The statements of an operator. Each changes DEAD rows only, and fails with `OutboxStoreError` when the database refuses or does not answer. */
+export interface DeadEventStatements {
+  /** Reads DEAD rows in insertion order, from behind a sequence number. */
+  readonly page: (filter: DeadRowFilter, limit: number, afterSeq: number) => Stored<ReadonlyArray<DeadRow>>
+  /** Reads a DEAD row in full; undefined when no DEAD row has the id. */
+  readonly event: (eventId: string) => Stored<PolledEvent | undefined>
+  /** The states of the rows with these ids. Rows that are gone are left out. */
+  readonly states: (eventIds: ReadonlyArray<string>) => Stored<ReadonlyArray<RowState>>
+  /** Makes an event NEW as `replayDead` does, if it is DEAD by this very death. Whether it was. */
+  readonly replay: (death: Death) => Stored<boolean>
+  /** Deletes the row of an event that is DEAD by this very death. Whether it was. */
+  readonly discard: (death: Death) => Stored<boolean>
+}
+
 /** How far delivery lags behind. */
 export interface Lag {
   /** Number of NEW and RETRY rows. */
@@ -161,6 +217,8 @@ export interface StoreShape {
   readonly replayDead: (eventId: string) => Stored<number>
   /** Counts DEAD rows. */
   readonly countDead: (filter: DeadFilter) => Stored<number>
+  /** The statements of an operator. Optional: a store without them has no `DeadEventOperator`. */
+  readonly deadEvents?: DeadEventStatements
   /** Deletes at most `limit` DONE and DEAD rows that have been terminal for longer than `retention`, oldest first. Returns how many. */
   readonly purgeTerminal: (retention: Duration.Input, limit: number) => Stored<number>
   /** Reads the rows that `purgeTerminal` would delete now. */

@@ -9,8 +9,12 @@ import { availableAt, limitTo } from "./pending.ts"
 import { eventColumns } from "./rows.ts"
 
 /** The condition of DEAD rows. They have an index of their own: there are few of them among any number of DONE rows. */
-const isDead = (dialect: Dialect): string =>
+export const isDead = (dialect: Dialect): string =>
   dialect.name === "mysql" ? `status = ${DEAD} AND dead_at IS NOT NULL` : `status = ${DEAD}`
+
+/** The columns of an event that is replayed. */
+export const replayed = (dialect: Dialect): string =>
+  `status = ${NEW}, attempts = 0, available_at = ${dialect.now}, last_error = NULL, done_at = NULL, locked_by = NULL, locked_at = NULL`
 
 type Dead = Pick<StoreShape, "queryDead" | "replayDead" | "countDead">
 
@@ -34,12 +38,8 @@ export const makeDead = ({ dialect, names, rows, change, events }: StoreContext)
     // MySQL fails to compare with text that its column cannot hold, and ignores spaces at the end of the text.
     if (dialect.name === "mysql" && !isEventId(eventId)) return Effect.succeed(0)
     const p = parameters(dialect)
-    const set = `status = ${NEW}, attempts = 0, available_at = ${dialect.now}, last_error = NULL, done_at = NULL, locked_by = NULL, locked_at = NULL`
-    return change(
-      "replay dead",
-      `UPDATE ${table} SET ${set} WHERE event_id = ${p.bind(eventId)} AND status = ${DEAD}`,
-      p.values
-    )
+    const where = `event_id = ${p.bind(eventId)} AND status = ${DEAD}`
+    return change("replay dead", `UPDATE ${table} SET ${replayed(dialect)} WHERE ${where}`, p.values)
   }
 
   const countDead: StoreShape["countDead"] = (filter) => {

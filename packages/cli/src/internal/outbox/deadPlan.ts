@@ -1,0 +1,92 @@
+/**
+ * `eventbus outbox dead plan`: says what would become of dead events, and writes the plan for `apply` and `receipt`.
+ */
+import { Settings } from "@eventbus/config"
+import type { DeadEvents } from "@eventbus/outbox"
+import { Console, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { checkReason, reason } from "../dlt/dltRuns.ts"
+import { refuse } from "../failures.ts"
+import { jsonText } from "../text.ts"
+import { shared, withOperator } from "./deadEvents.ts"
+import { planText } from "./deadEventText.ts"
+import * as Selection from "./eventSelection.ts"
+import * as PlanFile from "./planFile.ts"
+
+const flags = {
+  ...shared,
+  ...Selection.flags,
+  action: Flag.Literals("action", ["replay", "discard"]).pipe(
+    Flag.withDescription("replay delivers the events again, discard deletes them for good"),
+    Flag.withDefault("replay" as const)
+  ),
+  reason,
+  rate: Flag.Int("rate").pipe(Flag.withDescription("Most events a second. Default: 50"), Flag.optional),
+  canary: Flag.Int("canary").pipe(
+    Flag.withDescription("So many events come first, and the others wait for their fate. Default: 20"),
+    Flag.optional
+  ),
+  canaryWait: Flag.String("canary-wait").pipe(
+    Flag.withMetavar("duration"),
+    Flag.withDescription("The longest wait for the fate of the canary, such as 15s. Default: 60 seconds"),
+    Flag.optional
+  ),
+  stopAbove: Flag.Finite("stop-above").pipe(
+    Flag.withMetavar("percent"),
+    Flag.withDescription("The work stops itself when more of its events fail again. Default: 5"),
+    Flag.optional
+  ),
+  out: Flag.String("out").pipe(
+    Flag.withAlias("o"),
+    Flag.withMetavar("file"),
+    Flag.withDescription("Writes the plan into this new file, for 'apply' and 'receipt'. Default: nothing is written"),
+    Flag.optional
+  )
+}
+
+export const plan = Command.make(
+  "plan",
+  flags,
+  Effect.fnUntraced(function* ({ outbox, json, action, reason, rate, canary, canaryWait, stopAbove, out, ...chosen }) {
+    yield* checkReason(reason)
+    const settings = { rate, canary, canaryWait: Option.map(canaryWait, durationOf), stopAbove }
+    const given = Object.entries(settings).flatMap(([name, value]) =>
+      Option.isSome<string | number>(value) ? [[name, value.value]] : []
+    )
+    // The operator refuses by name every text that is no duration.
+    const request = { action, reason, select: Selection.read(chosen), ...Object.fromEntries(given) }
+    const made = yield* withOperator({ outbox }, (operator, { change }) =>
+      change(
+        { action: "outboxPlan", permissions: [action], reason, target: { plan: action } },
+        operator.plan(request as DeadEvents.PlanRequest),
+        ({ id }) => id
+      )
+    )
+    const file = made.count === 0 ? undefined : Option.getOrUndefined(out)
+    if (file !== undefined) yield* PlanFile.write(file, made)
+    yield* Console.log(json ? jsonText(made) : planText(made, outbox, file))
+    if (made.count === 0) return yield* refuse("")
+  })
+).pipe(
+  Command.withShortDescription("Says what would become of dead events"),
+  Command.withDescription(
+    "Makes a plan over the dead events that meet all flags: how many there are, and which. Changes nothing. 'outbox dead apply' applies the file of --out. Exit code 1 when the plan has no events."
+  ),
+  Command.withExamples([
+    {
+      command:
+        'eventbus outbox dead plan --outbox ./outbox.ts --group v1-9f86d081884c7d65 --reason "INC-1204" --out plan.json',
+      description: "To deliver the events of a group again"
+    },
+    {
+      command: 'eventbus outbox dead plan --outbox ./outbox.ts --id o-17 --action discard --reason "a test" --json',
+      description: "To delete one, for a program"
+    }
+  ])
+)
+
+/** The milliseconds of a duration. Any other text stays as it is. */
+const durationOf = (text: string): string | number => {
+  const millis = Settings.parseDuration(text)
+  return Number.isNaN(millis) ? text : millis
+}
