@@ -158,6 +158,12 @@ KafkaSuite.shared("plans and runs on the command line", (bootstrap) => {
       assert.strictEqual(without.code, 2)
       assert.match(without.err, /^transform 'cap' is a function in the code of the binding: --handlers MODULE names/)
       const planned = yield* dlt("plan", "--all", "--transform", "cap", ...handlers, ...why, "--json")
+      assert.deepStrictEqual(
+        json(planned)
+          .transformed.map(({ outcome }: { readonly outcome: string }) => outcome)
+          .sort(),
+        ["copied", "stays"]
+      )
       const blind = yield* dlt("apply", json(planned).id)
       assert.strictEqual(blind.code, 2)
       assert.match(blind.err, /^transform 'cap' is a function in the code of the binding: --handlers MODULE names/)

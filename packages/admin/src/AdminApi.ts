@@ -204,6 +204,14 @@ const letters = HttpApiGroup.make("letters").add(
   })
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "One dead letter; with its payload for callers who may see it"),
+  HttpApiEndpoint.get("transformed", "/bindings/:name/dlt/records/:position/transformed", {
+    params: { name: Parameters.name, position: Parameters.position },
+    query: { transform: Parameters.transform },
+    success: DeadLetterAnswers.Transformed,
+    error: [...ofLetters, Errors.invalidRequest, Errors.deadLetterNotFound]
+  })
+    .annotate(RequiredPermission, ["transform"])
+    .annotate(OpenApi.Summary, "What a transform makes of one dead letter, line by line; nothing is published"),
   HttpApiEndpoint.post("rehearse", "/bindings/:name/dlt/rehearsals", {
     params,
     payload: Schema.Unknown,

@@ -285,6 +285,8 @@ export const Permissions = Schema.Struct({
   /** Nothing but `view` and `view-payload` where the API is read-only. */
   permissions: Schema.Array(Schema.Literals(permissions)),
   /** Whether commands on the binding may be of scope `fleet`: the program belongs to one. */
-  hasFleet: Schema.Boolean
+  hasFleet: Schema.Boolean,
+  /** The names of the functions of the binding that repair dead letters, which plans of the caller may name. Empty without the permission `transform`. */
+  transforms: Schema.Array(Schema.String)
 })
 export type Permissions = typeof Permissions.Type

@@ -16,6 +16,7 @@
  * ```
  */
 export { auditPageOf } from "./internal/audit/auditOperations.ts"
+export { transformedOf } from "./internal/difference/transformedOf.ts"
 export { viewOf as fleetViewOf } from "./internal/fleet/fleetAnswersOf.ts"
 export { run as commandFleet } from "./internal/fleet/fleetCommand.ts"
 export { groupsOf, letterOf, pageOf, reportOf } from "./internal/letterAnswers.ts"

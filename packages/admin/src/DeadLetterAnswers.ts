@@ -156,6 +156,40 @@ export const Letter = Schema.Struct({
 })
 export type Letter = typeof Letter.Type
 
+/** A line of a difference. `-`: it goes. `+`: it comes. A space: it stays. `…`: lines that are left out, in words. */
+export const DiffLine = Schema.Struct({ sign: Schema.Literals([" ", "-", "+", "…"]), text: Schema.String })
+export type DiffLine = typeof DiffLine.Type
+
+/** The differences between a dead letter and its copy. A part that stays as it is has no lines. */
+export const Difference = Schema.Struct({
+  key: Schema.Array(DiffLine),
+  value: Schema.Array(DiffLine),
+  /** A line is `{name}: {value}`. The name of the transform is a header of the copy. */
+  headers: Schema.Array(DiffLine),
+  /** As that of a payload. `failed`: the mask gave no answer, so no line is shown. */
+  mask: optional(Schema.Literals(["applied", "failed"]))
+})
+export type Difference = typeof Difference.Type
+
+/** The effect of a transform on one dead letter. Nothing is published. */
+export const Transformed = Schema.Struct({
+  position: Schema.String,
+  transform: Schema.String,
+  /** The state of the dead letter: a run takes only those that wait. */
+  state: Schema.Literals(DeadLetterList.states),
+  /** `copied`: a run publishes what the function makes of it. `stays`: the function skips it, fails for it, or makes what the serdes cannot encode. */
+  outcome: Schema.Literals(["copied", "stays"]),
+  /** Why it stays. Only with `view-payload`. */
+  reason: optional(Schema.String),
+  /** The parts of the copy whose bytes are others than those of the dead letter. */
+  changed: Schema.Array(Schema.Literals(["key", "value", "headers"])),
+  /** Whether today's serdes can read the copy. Absent where there is none. */
+  decodable: optional(Schema.Boolean),
+  /** Of a copy. Only with `view-payload`. */
+  difference: optional(Difference)
+})
+export type Transformed = typeof Transformed.Type
+
 const counts = {
   selected: Schema.Int,
   passes: Schema.Int,

@@ -35,10 +35,12 @@ import { DeadLetterNotFound, type NotRunHere, type RehearsalNotFound, type Rehea
 import type { AdminFleet } from "./AdminFleet.ts"
 import type { AdminHeld } from "./AdminHeld.ts"
 import type { AdminRuns, View } from "./AdminRuns.ts"
+import type { AdminTransforms } from "./AdminTransforms.ts"
 import type * as Answers from "./Answers.ts"
 import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
 import * as AuditOperations from "./internal/audit/auditOperations.ts"
+import * as TransformOperations from "./internal/difference/transformOperations.ts"
 import * as FleetOperations from "./internal/fleet/fleetOperations.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
 import { type Shown, shownBy } from "./internal/masking.ts"
@@ -81,7 +83,8 @@ export class EventBusAdmin extends Context.Service<
   AdminRuns &
     AdminAudit &
     AdminFleet &
-    AdminHeld & {
+    AdminHeld &
+    AdminTransforms & {
       /** Every binding, by key. Asks no broker. */
       readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
       /** One binding, with its figures. Asks no broker. */
@@ -229,7 +232,7 @@ const onClusters = Effect.fnUntraced(function* (bindings: Bindings, shown: Shown
     ...letterOperations(bindings, yield* Rehearsals.make, keyOf, shown),
     ...(yield* RunOperations.make(bindings, shown)),
     ...{ ...(yield* FleetOperations.make(bindings)), ...(yield* AuditOperations.make) },
-    ...ReplayOperations.make(bindings)
+    ...{ ...ReplayOperations.make(bindings), ...TransformOperations.make(bindings, shown) }
   }
 })
 

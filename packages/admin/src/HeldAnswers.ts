@@ -14,7 +14,7 @@ export const HeldRecord = Schema.Struct({
   topic: Schema.String,
   /**
    * `record`: it holds its partition, since its attempts are used up or its route is a pause. `candidate`: it is all that a half-open circuit breaker has to try. `batch`: the
-   * records from here on cannot be read.
+   * records from here on cannot be read. In the dead letter topic it holds the custom handler of the strategy.
    */
   kind: Schema.Literals(["record", "candidate", "batch"]),
   /** The decisions that it allows. Nothing of a batch can be dead-lettered. */

@@ -7,6 +7,7 @@
 import { ReplayRun } from "@eventbus/core"
 import { Schema } from "effect"
 import { Count } from "./Answers.ts"
+import { Transformed } from "./DeadLetterAnswers.ts"
 
 const optional = Schema.optionalKey
 
@@ -65,6 +66,13 @@ export const Plan = Schema.Struct({
   expires: Schema.String
 })
 export type Plan = typeof Plan.Type
+
+/** The effect of the transform of a plan on its first letters. */
+export const PlanSample = Schema.Struct({
+  /** Empty for a plan without a transform. */
+  letters: Schema.Array(Transformed)
+})
+export type PlanSample = typeof PlanSample.Type
 
 /** A run of a plan. */
 export const Run = Schema.Struct({

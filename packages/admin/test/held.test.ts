@@ -1,7 +1,8 @@
 /** OPS-11: records that hold their partition, decided about over HTTP: exactly the one that the caller saw, with a reason, and by the permission for it. */
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer } from "@eventbus/admin"
-import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Binding, DeadLetter, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Logger, Redacted, Schema } from "effect"
 import { type Answer, callOf, eventually, Refused, start } from "./api.ts"
 
@@ -77,6 +78,42 @@ describe("OPS-11 held records over HTTP", () => {
       const [{ reason, detail, originalOffset }] = body.letters
       assert.deepStrictEqual([reason, detail, originalOffset], ["MANUAL", "the order is broken", "1"])
     })
+  )
+
+  it.live(
+    "DLT-20 dead letters that the custom handler cannot read are listed, counted, and passed by their place",
+    () =>
+      Effect.gen(function* () {
+        const got: Array<string> = []
+        const text = (bytes: Uint8Array | null) => new TextDecoder().decode(bytes ?? new Uint8Array())
+        const orders = Binding.make("orders", {
+          ...{ topic: "orders", groupId: "billing", value: Serde.string, maxBufferedBytes: 4_000 },
+          deadLetter: DeadLetter.custom(({ value }) => Effect.sync(() => void got.push(text(value)))),
+          handler: () => Effect.void
+        })
+        const memory = yield* MemoryBroker.make()
+        for (const topic of ["orders", "orders.DLT"]) yield* memory.createTopic(topic)
+        const bytes = (value: string) => ({ key: null, value: new TextEncoder().encode(value), headers: [] })
+        yield* memory.append("orders.DLT", 0, [
+          bytes("before"),
+          { ...bytes("x".repeat(5_000)), compression: "gzip" },
+          bytes("behind")
+        ])
+        const program = yield* start({ bindings: [orders], memory })
+        const { body } = yield* eventually(program.call("GET", `${of}/held`), ({ body }) => body.held.length === 1)
+        const [{ since, detail, ...batch }] = body.held
+        assert.match(since, /^\d{4}-.*Z$/)
+        assert.match(detail, /maxBufferedBytes/)
+        assert.deepStrictEqual(batch, {
+          ...{ position: "0@1", topic: "orders.DLT", kind: "batch", decisions: ["skip"], lastOffset: "1" }
+        })
+        assert.strictEqual((yield* program.call("GET", of)).body.undecided, 1)
+        const passed = yield* program.call("POST", `${of}/held/0@1/skip?reason=INC-1204&topic=orders.DLT`)
+        assert.strictEqual(passed.status, 200)
+        yield* untilHandled(got, 2)
+        assert.deepStrictEqual(got, ["before", "behind"])
+        assert.deepStrictEqual((yield* program.call("GET", `${of}/held`)).body.held, [])
+      })
   )
 
   it.live("a decision about a record that is not held any more is 409, names those that are, and changes nothing", () =>

@@ -72,8 +72,10 @@ describe("OPS-18 OpenAPI", () => {
           "GET /eventbus/bindings/{name}",
           "GET /eventbus/bindings/{name}/dlt/groups",
           "GET /eventbus/bindings/{name}/dlt/plans/{id}",
+          "GET /eventbus/bindings/{name}/dlt/plans/{id}/sample",
           "GET /eventbus/bindings/{name}/dlt/records",
           "GET /eventbus/bindings/{name}/dlt/records/{position}",
+          "GET /eventbus/bindings/{name}/dlt/records/{position}/transformed",
           "GET /eventbus/bindings/{name}/dlt/rehearsals/{id}",
           "GET /eventbus/bindings/{name}/dlt/runs",
           "GET /eventbus/bindings/{name}/dlt/runs/{id}",
@@ -128,6 +130,7 @@ describe("OPS-18 OpenAPI", () => {
   it("every operation refuses an unknown, a missing, a repeated and a wrong parameter with its path, all at once", () =>
     property(async (run, { operations }) => {
       const good: Readonly<Record<string, string>> = {
+        transform: "repair",
         ...{ count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
         ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" },
         ...{ after: "1h", binding: "orders", reason: "x", topic: "orders" }
@@ -168,6 +171,7 @@ describe("OPS-18 OpenAPI", () => {
         topic: fc.constantFrom("", "..", "a b", "x".repeat(250)),
         group: fc.constantFrom("", "v1-", "own-", "v1 a", "a"),
         state: fc.constantFrom("", "open", "waiting,", "WAITING", "waiting failed"),
+        transform: fc.constantFrom(""),
         before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20))
       }
       const wrong = (name: string) => texts[name] ?? fc.oneof(nonsense, numbers.has(name) ? nasty : nastyTimes)

@@ -21,6 +21,8 @@ const routes = [
   ["view", "GET", "/bindings/orders/dlt/groups"],
   ["view", "GET", "/bindings/orders/dlt/records"],
   ["view", "GET", "/bindings/orders/dlt/runs"],
+  ["transform", "GET", "/bindings/orders/dlt/records/0@0/transformed?transform=x"],
+  ["transform", "GET", `/bindings/orders/dlt/plans/${id}/sample`],
   ["operate", "POST", "/bindings/orders/start"],
   ["operate", "POST", "/bindings/orders/stop"],
   ["operate", "POST", "/bindings/orders/pause"],

@@ -242,6 +242,40 @@ describe("eventbus --url", () => {
     })
   )
 
+  it.live("OPS-06 OPS-22 plan and rehearse show line by line what a transform changes, as often as --diff says", () =>
+    Effect.gen(function* () {
+      const { dlt } = yield* withLetters("one", "lost", "t\u001b[31mhree")
+      const expected = [
+        ...["0@0: repair changes value, headers", "  value", "    - one", "    + repaired one", "  headers"],
+        ...["    … 14 lines stay as they are", "    + x-eventbus-transformed-by: repair"],
+        ...["0@1 stays: Transform 'repair' skips it: nobody knows it"]
+      ]
+      const shown = (out: string) => {
+        const lines = out.trimEnd().split("\n")
+        const from = lines.findIndex((line) => line.startsWith("0@0: "))
+        return from === -1 ? [] : lines.slice(from).filter((line) => !/^ {6}/.test(line))
+      }
+      for (const command of [["plan", ...why], ["rehearse"]]) {
+        const { out } = yield* dlt(command[0]!, "--all", "--transform", "repair", "--diff", "2", ...command.slice(1))
+        assert.deepStrictEqual(
+          shown(out).map((line) => line.replace(/\d+ lines/, "14 lines")),
+          expected
+        )
+        const none = yield* dlt(command[0]!, "--all", "--transform", "repair", "--diff", "0", ...command.slice(1))
+        assert.deepStrictEqual(shown(none.out), [])
+      }
+      // Nothing of a record reaches the terminal as a command to it.
+      const third = yield* dlt("rehearse", "--at", "0@2", "--transform", "repair")
+      assert.include(third.out, "    + repaired t\\u001b[31mhree\n")
+      const json = JSON.parse((yield* dlt("plan", "--at", "0@0", "--transform", "repair", ...why, "--json")).out)
+      assert.deepStrictEqual(
+        json.transformed.map(({ position, outcome }: Record<string, unknown>) => [position, outcome]),
+        [["0@0", "copied"]]
+      )
+      assert.strictEqual((yield* dlt("plan", "--all", "--diff", "21", ...why)).code, 2)
+    })
+  )
+
   it.live("OPS-08 pause, resume, rate and cancel reach the process that works on a run", () =>
     Effect.gen(function* () {
       const { dlt } = yield* withLetters(..."abcdefgh")

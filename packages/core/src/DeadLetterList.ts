@@ -90,7 +90,7 @@ export interface Query {
  * never move into the pages that follow.
  */
 export interface SummaryPage {
-  /** The dead letters, the newest first. Fewer than asked for, or none, when few meet the query: a page reads 5000 dead letters at most. */
+  /** The dead letters, the newest first. Fewer than asked for, or none, when few meet the query or when they are large: a page reads 5000 dead letters and about 48 MiB at most, or one of each partition. */
   readonly letters: ReadonlyArray<Summary>
   /** The cursor of the page that follows; undefined when this is the last one. */
   readonly next: string | undefined

@@ -21,8 +21,10 @@
  * })
  * ```
  */
-import { type Effect, Schema } from "effect"
+import { type Effect, type Result, Schema } from "effect"
+import type { DecodedDeadLetter } from "./DeadLetterList.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
+import type { DecodeFailure } from "./Serde.ts"
 
 /** The function leaves this dead letter as it is: it is not published, stays in its topic, and counts as refused. */
 export class Skip extends Schema.TaggedError<Skip>()("Skip", {
@@ -47,3 +49,35 @@ export interface Transformed<K, V> {
  * than 30 seconds leaves the dead letter as `Skip` does.
  */
 export type LetterTransform<K, V> = (letter: DeadLetterRecord) => Effect.Effect<Transformed<K, V>, Skip>
+
+/** The content of a copy that a run would publish. */
+export interface TransformedLetter {
+  /** The dead letter with the key, the value and the headers of the copy; all else of it is as before. */
+  readonly letter: DeadLetterRecord
+  /** The new key as the binding's serde reads it today, or why it cannot. */
+  readonly key: Result.Result<unknown, DecodeFailure>
+  /** The new value as the binding's serde reads it today, or why it cannot: then the copy would be dead-lettered again. */
+  readonly value: Result.Result<unknown, DecodeFailure>
+}
+
+/**
+ * The effect of a function on one dead letter.
+ *
+ * - `Copied`: a run publishes a copy with the content `after`.
+ * - `Stays`: the function skips the letter, fails for it, or makes what the serdes cannot encode; or the letter's batch cannot be read.
+ */
+export type Preview =
+  | {
+      readonly _tag: "Copied"
+      /** The dead letter as it lies in its topic, without its history. */
+      readonly before: DecodedDeadLetter
+      /** The content of the copy. */
+      readonly after: TransformedLetter
+    }
+  | {
+      readonly _tag: "Stays"
+      /** The dead letter as it lies in its topic, without its history. */
+      readonly before: DecodedDeadLetter
+      /** Why, in words. They may quote the record. */
+      readonly reason: string
+    }

@@ -8,6 +8,7 @@ import type * as DeadLetterGroup from "./DeadLetterGroup.ts"
 import type * as DeadLetterList from "./DeadLetterList.ts"
 import type { DeadLetterSelection, Position } from "./DeadLetterSelection.ts"
 import { isoText } from "./internal/base/isoText.ts"
+import type * as LetterTransform from "./LetterTransform.ts"
 import type * as Rehearsal from "./Rehearsal.ts"
 
 export type { ListedDeadLetter, Page } from "./DeadLetterList.ts"
@@ -70,6 +71,13 @@ export interface DeadLetters {
   readonly letter: (
     position: Position
   ) => Effect.Effect<DeadLetterList.DecodedDeadLetter | undefined, BrokerError | InvalidArgument>
+  /** The names of the binding's functions that repair dead letters (`transforms`). */
+  readonly transforms: ReadonlyArray<string>
+  /** Calls the function for these dead letters, 20 at most, and answers what a run with it would publish. Leaves out positions that have none. Publishes nothing. */
+  readonly transformed: (
+    positions: ReadonlyArray<Position>,
+    transform: string
+  ) => Effect.Effect<ReadonlyArray<LetterTransform.Preview>, BrokerError | InvalidArgument>
   /**
    * Says of each selected dead letter what today's serdes, handler and rules for errors would do with it. The handler runs only where the binding has a layer for it
    * (`Binding.rehearsable`), and then without idempotency store, circuit breaker, transaction, interceptors, metrics and spans of the binding: nothing is published, committed

@@ -50,6 +50,8 @@ export interface BindingSnapshot {
   readonly sinceMillis: number
   /** Records that hold their partition until an operator decides about them (`skip`, `deadLetter`) or resumes. */
   readonly held: ReadonlyArray<HeldRecord>
+  /** The batches of its dead letter topic that cannot be read, each of which holds the custom handler's partition until an operator passes it (`skip`), or until it is gone. */
+  readonly unreadableLetters: ReadonlyArray<HeldBatch>
   /** The reasons that hold it when the state is PAUSED: `operator`, `breaker`, `fleet`, or several of them. */
   readonly pausedBy: ReadonlyArray<PauseReason>
   /** The holds of its fleet on it and on its retry tiers, with owner and reason. Empty without a fleet. */
@@ -108,7 +110,7 @@ export interface HeldRecord extends RecordPosition {
   readonly sinceMillis: number
 }
 
-/** A record batch that cannot be read, and so holds its partition. */
+/** A record batch that cannot be read, and so holds its partition until an operator passes it. */
 export interface HeldBatch extends UnreadableBatch {
   /** The remedy that an operator has, in a few words. */
   readonly remedy: string

@@ -182,6 +182,22 @@ describe("a custom handler before a dead letter that cannot be read (ruling 79)"
     })
   )
 
+  scenario(
+    "OPS-11 DLT-20 the snapshot lists each that an operator can pass, since when and why, while it is held",
+    () =>
+      Effect.gen(function* () {
+        const { app } = yield* handled(["behind"])
+        const listed = Effect.map(app.connector.snapshot("orders"), ({ unreadableLetters }) => unreadableLetters)
+        const [batch, ...others] = yield* listed
+        assert.lengthOf(others, 0)
+        assert.deepInclude(batch, { ...at1, lastOffset: 1n, problem: "tooLarge" })
+        assert.match(batch!.remedy, /maxBufferedBytes/)
+        assert.isAtMost(batch!.sinceMillis, 20_000)
+        yield* app.connector.skip("orders", at1, "a test of load")
+        assert.deepStrictEqual(yield* listed, [])
+      })
+  )
+
   scenario("DLT-20 the last of its partition is passed, too, and stays dealt with after a restart", () =>
     Effect.gen(function* () {
       const { memory, app, binding, got, committed } = yield* handled([])
@@ -216,7 +232,7 @@ describe("a custom handler before a dead letter that cannot be read (ruling 79)"
   for (const by of ["retention", "a purge"] as const) {
     scenario(`DLT-20 DLT-29 goes on, and health is up, within seconds after ${by} has removed it`, () =>
       Effect.gen(function* () {
-        const { memory, got, health, purge, deleteBefore } = yield* handled(["behind"])
+        const { app, memory, got, health, purge, deleteBefore } = yield* handled(["behind"])
         if (by === "retention") yield* deleteBefore(2n)
         else {
           yield* memory.append(dlt, 0, [small("young", 99)])
@@ -225,6 +241,7 @@ describe("a custom handler before a dead letter that cannot be read (ruling 79)"
         yield* advance("10 seconds")
         const [next] = by === "retention" ? ["behind"] : ["young"]
         assert.deepStrictEqual([got, yield* health], [["before", next], ["UP"]])
+        assert.deepStrictEqual((yield* app.connector.snapshot("orders")).unreadableLetters, [])
       })
     )
   }

@@ -59,6 +59,9 @@ export const usePermissions = (key: string): ((permission: Permission) => boolea
   return (permission) => value?.permissions.includes(permission) ?? false
 }
 
+/** The names of the binding's transforms that the caller may use. */
+export const useTransforms = (key: string): ReadonlyArray<string> => useAllowed(key)?.transforms ?? []
+
 /** Whether the caller may command all processes about a binding. */
 export const useMayCommandFleet = (key: string): boolean => {
   const value = useAllowed(key)

@@ -1,12 +1,14 @@
 /** One dead letter: what it is, why it failed, and what it holds, for those who may see that. */
 import type { Content, Letter, Payload } from "../../src/DeadLetterAnswers.ts"
 import { part } from "../data/api.ts"
-import { useAnswer, usePermissions } from "../data/hooks.ts"
+import { useAnswer, usePermissions, useTransforms } from "../data/hooks.ts"
 import { to } from "../data/route.ts"
 import { BindingTabs } from "../parts/BindingTabs.tsx"
 import { Causes } from "../parts/Causes.tsx"
 import { Facts, Section, Table, Waiting } from "../parts/layout.tsx"
+import { MaskNote } from "../parts/MaskNote.tsx"
 import { Repair } from "../parts/Repair.tsx"
+import { TryTransform } from "../parts/Transforms.tsx"
 import { number, Since } from "../parts/text.tsx"
 
 const factsOf = (binding: string, letter: Letter) =>
@@ -74,14 +76,9 @@ const Shown = ({ title, content }: { readonly title: string; readonly content: C
   </>
 )
 
-const masks = {
-  applied: "The program shows the record as its mask leaves it.",
-  failed: "The mask of the program failed, so key, value and headers are hidden. The log says why."
-} as const
-
 const Contents = ({ payload: { key, value, headers, mask } }: { readonly payload: Payload }) => (
   <Section title="Record">
-    {mask !== undefined && <p class={mask === "failed" ? "problem" : "dim"}>{masks[mask]}</p>}
+    <MaskNote mask={mask} />
     <Shown title="Key" content={key} />
     <Shown title="Value" content={value} />
     <h3>Headers</h3>
@@ -103,6 +100,7 @@ const Contents = ({ payload: { key, value, headers, mask } }: { readonly payload
 
 export const Record = ({ binding, position }: { readonly binding: string; readonly position: string }) => {
   const may = usePermissions(binding)
+  const transforms = useTransforms(binding)
   const path = `bindings/${part(binding)}/dlt/records/${part(position)}`
   const { value, refusal, reload } = useAnswer<Letter>(path)
   return (
@@ -119,6 +117,9 @@ export const Record = ({ binding, position }: { readonly binding: string; readon
             <p class="dim">Key, value and headers are shown with the permission view-payload.</p>
           ) : (
             <Contents payload={value.payload} />
+          )}
+          {value.state !== "unreadable" && (
+            <TryTransform binding={binding} position={position} transforms={transforms} />
           )}
           {value.state !== "foreign" && value.state !== "unreadable" && (
             <Repair

@@ -4,6 +4,7 @@ import type { Plan } from "../../src/RunAnswers.ts"
 import { part, post } from "../data/api.ts"
 import { useChange } from "../data/hooks.ts"
 import { Problem } from "./layout.tsx"
+import { TransformChoice } from "./Transforms.tsx"
 
 /** Letters by their group, or by their positions. */
 export type Select = { readonly groups: ReadonlyArray<string> } | { readonly records: ReadonlyArray<string> }
@@ -14,7 +15,8 @@ interface Props {
   readonly binding: string
   readonly select: Select
   readonly actions: ReadonlyArray<Action>
-  readonly mayTransform: boolean
+  /** The names of the functions that the caller may use. */
+  readonly transforms: ReadonlyArray<string>
   /** Undefined once the form says something else than the last plan. */
   readonly planned: (plan: Plan | undefined) => void
 }
@@ -29,15 +31,14 @@ const means: Readonly<Record<Action, string>> = {
 interface FieldProps {
   readonly label: string
   readonly name: string
-  readonly isRequired?: boolean
 }
 
-const Text = ({ label, name, isRequired = true }: FieldProps) => {
+const Text = ({ label, name }: FieldProps) => {
   const id = useId()
   return (
     <>
       <label for={id}>{label}</label>
-      <input id={id} name={name} required={isRequired} maxLength={500} autocomplete="off" />
+      <input id={id} name={name} required maxLength={500} autocomplete="off" />
     </>
   )
 }
@@ -80,7 +81,7 @@ const bodyOf = (form: FormData, select: Select): Record<string, unknown> => {
   }
 }
 
-export const PlanForm = ({ binding, select, actions, mayTransform, planned }: Props) => {
+export const PlanForm = ({ binding, select, actions, transforms, planned }: Props) => {
   const [action, setAction] = useState<Action>(actions[0] ?? "replay")
   const { isBusy, refusal, run } = useChange()
   const id = useId()
@@ -113,7 +114,7 @@ export const PlanForm = ({ binding, select, actions, mayTransform, planned }: Pr
           <>
             <Count label="Most copies a second" name="rate" value={50} least={1} />
             <Count label="Copies that go first and alone" name="canary" value={20} least={0} />
-            {mayTransform && <Text label="Name of a transform (optional)" name="transform" isRequired={false} />}
+            {transforms.length > 0 && <TransformChoice label="Transform" none="None" transforms={transforms} />}
             <label class="check">
               <input type="checkbox" name="ignoreMaxReplays" /> Also letters that were replayed too often
             </label>

@@ -1,6 +1,7 @@
 /** What a plan would do. */
 import type { Plan } from "../../src/RunAnswers.ts"
 import { Facts } from "./layout.tsx"
+import { PlanChanges } from "./Transforms.tsx"
 import { counted, duration, number, Until } from "./text.tsx"
 
 const does: Readonly<Record<Plan["action"], string>> = {
@@ -10,7 +11,7 @@ const does: Readonly<Record<Plan["action"], string>> = {
   restore: "is brought back"
 }
 
-export const PlanPreview = ({ plan }: { readonly plan: Plan }) => {
+export const PlanPreview = ({ binding, plan }: { readonly binding: string; readonly plan: Plan }) => {
   const { action, count, targets, sample, refused, refusals = [], passedOver, rate, canary, canaryWaitMillis } = plan
   const isCopying = action === "replay" || action === "toTier"
   return (
@@ -38,6 +39,7 @@ export const PlanPreview = ({ plan }: { readonly plan: Plan }) => {
           ["Good for", <Until key="expires" at={plan.expires} />]
         ]}
       />
+      {plan.transform !== undefined && <PlanChanges binding={binding} plan={plan} />}
     </>
   )
 }

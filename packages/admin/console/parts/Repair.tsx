@@ -3,7 +3,7 @@ import { useId, useState } from "preact/hooks"
 import type { Rehearsal } from "../../src/DeadLetterAnswers.ts"
 import type { Plan, Receipt } from "../../src/RunAnswers.ts"
 import { part, post } from "../data/api.ts"
-import { type Permission, useAnswer, useChange } from "../data/hooks.ts"
+import { type Permission, useAnswer, useChange, useTransforms } from "../data/hooks.ts"
 import { go, to } from "../data/route.ts"
 import { Ask } from "./Ask.tsx"
 import { announce } from "./announce.tsx"
@@ -111,7 +111,7 @@ const Rehearse = ({ binding, select, changed }: Omit<Props, "may" | "canRestore"
 const Apply = ({ binding, plan }: { readonly binding: string; readonly plan: Plan }) => (
   <li>
     <h3>3. Apply</h3>
-    <PlanPreview plan={plan} />
+    <PlanPreview binding={binding} plan={plan} />
     {plan.count === 0 ? (
       <p>The plan takes no letter, so there is nothing to apply.</p>
     ) : (
@@ -136,6 +136,7 @@ const Apply = ({ binding, plan }: { readonly binding: string; readonly plan: Pla
 /** Nothing for callers who may do none of it. */
 export const Repair = ({ may, canRestore, ...props }: Props) => {
   const [plan, setPlan] = useState<Plan>()
+  const transforms = useTransforms(props.binding)
   const id = useId()
   const actions = [
     ...(may("replay") ? (["replay", "toTier"] as const) : []),
@@ -149,7 +150,7 @@ export const Repair = ({ may, canRestore, ...props }: Props) => {
         <PlanForm
           {...props}
           actions={actions}
-          mayTransform={may("transform") && may("replay")}
+          transforms={transforms}
           planned={(made) => {
             setPlan(made)
             if (made !== undefined) announce(`The plan takes ${counted(made.count, "letter")}.`)

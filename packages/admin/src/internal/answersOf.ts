@@ -15,8 +15,9 @@ export const keyOf = ({ cluster, name }: Pick<Snapshot.BindingSnapshot, "cluster
   `${cluster}:${name}`
 
 /** Undefined for none. */
-const undecidedOf = ({ held, partitions, trials }: Snapshot.BindingSnapshot): number | undefined => {
-  const batches = partitions.filter(({ unreadable }) => unreadable !== undefined).length
+const undecidedOf = (snapshot: Snapshot.BindingSnapshot): number | undefined => {
+  const { held, partitions, trials, unreadableLetters } = snapshot
+  const batches = partitions.filter(({ unreadable }) => unreadable !== undefined).length + unreadableLetters.length
   const count = held.length + batches + (trials?.only === undefined ? 0 : 1)
   return count === 0 ? undefined : count
 }

@@ -63,7 +63,11 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
     })
   )
 
-const isReading = (permissions: ReadonlyArray<Permission>): boolean => permissions.every((each) => each === "view")
+/** A route that asks for nothing but `transform` shows what a function would make of a record, and changes nothing. */
+const isReading = (permissions: ReadonlyArray<Permission>): boolean =>
+  permissions.every((each) => each === "view" || each === "transform")
+
+const isViewing = (permissions: ReadonlyArray<Permission>): boolean => permissions.every((each) => each === "view")
 
 /** The reason in the body of a request. */
 interface Said {
@@ -166,12 +170,13 @@ const admit = Effect.fnUntraced(function* (
   const request = yield* HttpServerRequest.HttpServerRequest
   if (authorizer === undefined) {
     if (!isLocal(request, yield* PeerAddress)) return yield* new LoopbackOnly()
-    if (!isReading(permissions)) return yield* new ReadOnly({ authorizer: false })
+    if (!isViewing(permissions)) return yield* new ReadOnly({ authorizer: false })
     return { name: thisMachine }
   }
   const caller = yield* firstOf(permissions, (permission) => ask(() => authorizer(credential, permission, binding)))
-  if (isReading(permissions)) return caller
+  if (isViewing(permissions)) return caller
   if (readOnly) return yield* new ReadOnly({ authorizer: true })
+  if (isReading(permissions)) return caller
   // Only the browser knows what let this caller through, and it would send that for a page of another site, too.
   if (Redacted.value(credential) === "" && !isOfOwnPage(request)) return yield* new CrossSiteRequest()
   return caller

@@ -65,12 +65,12 @@ const bindings = (api: AdminApi) =>
           fleet: () => onCluster(admin.fleet),
           health: () => admin.health,
           permissions: ({ params }) =>
-            Effect.andThen(
-              admin.keyOf(params.name),
-              Effect.flatMap(Caller, ({ name, permissions }) =>
-                Effect.map(permissions, (all) => ({ caller: name, permissions: all, hasFleet: admin.hasFleet }))
-              )
-            )
+            Effect.gen(function* () {
+              const { name, permissions: asked } = yield* Caller
+              const [names, permissions] = yield* Effect.all([admin.transforms(params.name), asked])
+              const transforms = permissions.includes("transform") ? names : []
+              return { caller: name, permissions, hasFleet: admin.hasFleet, transforms }
+            })
         })
     })
   )

@@ -5,7 +5,7 @@ import type { DeadLetterGroup, DeadLetterList, DeadLetterRecord, Rehearsal, Serd
 import { DeadLetterSelection, Route } from "@eventbus/core"
 import { Cause, Exit, Predicate, Result, type Schema } from "effect"
 import type * as Answers from "../DeadLetterAnswers.ts"
-import type { Masked, Payload } from "../Mask.ts"
+import type { Header, Masked, Payload } from "../Mask.ts"
 import { given, isDate, isoOf } from "./answersOf.ts"
 import { maskedOf, textOf } from "./masking.ts"
 import type { Kept } from "./rehearsals.ts"
@@ -109,10 +109,7 @@ const payloadOf = (
   value: Decoded,
   payload: Exclude<Payload, false>
 ): Answers.Payload => {
-  const headers = letter.headers.map(({ key: name, value: bytes }) => {
-    const { text, base64 } = bytesOf(bytes)
-    return { name, value: text ?? base64 }
-  })
+  const headers = headersOf(letter)
   const causes = letter.cause.map(({ className, message }) => ({
     exceptionClass: className,
     message: textOf(payload, message) ?? ""
@@ -137,13 +134,20 @@ const payloadOf = (
   }
 }
 
+/** All headers, in order, as texts. */
+export const headersOf = ({ headers }: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
+  headers.map(({ key: name, value: bytes }) => {
+    const { text, base64 } = bytesOf(bytes)
+    return { name, value: text ?? base64 }
+  })
+
 const headerOf = ({ name, value }: { readonly name: string; readonly value: string | undefined }) => ({
   name,
   ...given("value", value)
 })
 
 /** As the program's mask gets it. */
-const unmasked = (bytes: Uint8Array | null, decoded: Decoded): unknown =>
+export const unmasked = (bytes: Uint8Array | null, decoded: Decoded): unknown =>
   Result.isSuccess(decoded) ? decoded.success : bytes
 
 const contentOf = (bytes: Uint8Array | null, decoded: Decoded): Answers.Content => ({
@@ -190,10 +194,16 @@ const bytesOf = (bytes: Uint8Array | null): { readonly text?: string; readonly b
 
 /** Undefined for a value that JSON cannot hold, or that is bytes: those are shown beside it. */
 const jsonOf = (value: unknown): Schema.Json | undefined => {
+  const text = jsonTextOf(value, shownBytes)
+  return text === undefined ? undefined : (JSON.parse(text) as Schema.Json)
+}
+
+/** The same as text, at most so long. */
+export const jsonTextOf = (value: unknown, longest: number): string | undefined => {
   if (value instanceof Uint8Array) return undefined
   try {
     const text = JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? String(each) : each))
-    return text === undefined || text.length > shownBytes ? undefined : (JSON.parse(text) as Schema.Json)
+    return text === undefined || text.length > longest ? undefined : text
   } catch {
     return undefined
   }

@@ -52,6 +52,11 @@ export const layer = (api: AdminApi) =>
               const position = yield* positionOf(params.position, "position")
               return yield* onCluster(admin.letter(params.name, position, yield* payloadView))
             }),
+          transformed: ({ params, query: { transform } }) =>
+            Effect.gen(function* () {
+              const position = yield* positionOf(params.position, "position")
+              return yield* onCluster(admin.transformed(params.name, position, transform, yield* payloadView))
+            }),
           rehearsal: ({ params }) =>
             Effect.flatMap(payloadView, (options) => admin.rehearsal(params.name, params.id, options))
         })

@@ -26,6 +26,7 @@ export const allowed = {
   topic: "the topic of the record, where it is not the main one of the binding",
   id: "the id of a rehearsal",
   runId: "the id of a plan, and of its run",
+  transform: "the name of a function of the binding that repairs dead letters",
   lastEventId: "the id of the last event of another stream: the state that it names is not sent again"
 } as const
 
@@ -93,4 +94,5 @@ export const heldPosition = Schema.String.annotate({ description: allowed.heldPo
 export const topic = textOf("topic", (given) => TopicName.illegal(given) === undefined)
 export const id = Schema.String.annotate({ description: allowed.id })
 export const lastEventId = Schema.String.annotate({ description: allowed.lastEventId })
+export const transform = textOf("transform", ({ length }) => length >= 1)
 export const runId = Schema.String.annotate({ description: allowed.runId })

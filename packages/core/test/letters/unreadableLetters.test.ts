@@ -47,14 +47,14 @@ const pagesOf = Effect.fnUntraced(function* (limit: number, firstBlock: number) 
   let before = progress.logEnd
   while (true) {
     const tail = new PartitionTail(progress, before, firstBlock)
-    const budget = { records: 5_000, bytes: 1_000_000 }
+    const reading = { scan, target, matches: () => true, budget: { records: 5_000, bytes: 1_000_000 } }
     for (let count = 0; count < limit; ) {
       const next = tail.take()
       if (next !== undefined) {
         shown.push(next)
         count++
       } else if (tail.isRead) break
-      else yield* tail.refill(scan as never, target as never, () => true, budget)
+      else yield* tail.refill(reading as never, 1_000_000)
     }
     if (tail.nextMillis === Number.NEGATIVE_INFINITY) return shown.map(({ offset }) => Number(offset))
     before = tail.shownFrom

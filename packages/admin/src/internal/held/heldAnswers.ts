@@ -7,7 +7,7 @@ import type { Payload } from "../../Mask.ts"
 import { given, isoOf } from "../answersOf.ts"
 import { textOf } from "../masking.ts"
 
-type Parts = Pick<Snapshot.BindingSnapshot, "held" | "partitions" | "trials">
+type Parts = Pick<Snapshot.BindingSnapshot, "held" | "partitions" | "trials" | "unreadableLetters">
 
 export const heldOf = (parts: Parts, payload: Payload): Answers.AllHeld => ({
   held: [...recordsOf(parts, payload), ...candidatesOf(parts), ...batchesOf(parts)]
@@ -34,14 +34,12 @@ const candidatesOf = ({ trials }: Parts): ReadonlyArray<Answers.HeldRecord> => {
   ]
 }
 
-const batchesOf = ({ partitions }: Parts): ReadonlyArray<Answers.HeldRecord> =>
-  partitions.flatMap(({ unreadable }) => {
-    if (unreadable === undefined) return []
-    const { topic, lastOffset, detail, remedy, sinceMillis } = unreadable
-    return [
-      {
-        ...{ position: DeadLetterSelection.formatPosition(unreadable), topic, kind: "batch", decisions: ["skip"] },
-        ...{ since: isoOf(sinceMillis), lastOffset: String(lastOffset), detail: `${detail}. ${remedy}` }
-      }
-    ]
+/** Those of the topics that the binding reads, and those of its dead letter topic. */
+const batchesOf = ({ partitions, unreadableLetters }: Parts): ReadonlyArray<Answers.HeldRecord> =>
+  [...partitions.flatMap(({ unreadable }) => unreadable ?? []), ...unreadableLetters].map((batch) => {
+    const { topic, lastOffset, detail, remedy, sinceMillis } = batch
+    return {
+      ...{ position: DeadLetterSelection.formatPosition(batch), topic, kind: "batch", decisions: ["skip"] },
+      ...{ since: isoOf(sinceMillis), lastOffset: String(lastOffset), detail: `${detail}. ${remedy}` }
+    }
   })

@@ -45,6 +45,14 @@ export const runs = HttpApiGroup.make("runs").add(
   })
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "A plan"),
+  HttpApiEndpoint.get("planSample", "/bindings/:name/dlt/plans/:id/sample", {
+    params,
+    query: { count: Schema.optionalKey(Parameters.count) },
+    success: RunAnswers.PlanSample,
+    error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.unknownPlan]
+  })
+    .annotate(RequiredPermission, ["transform"])
+    .annotate(OpenApi.Summary, "What the transform of a plan makes of its first letters; nothing is published"),
   HttpApiEndpoint.post("applyPlan", "/bindings/:name/dlt/plans/:id/apply", {
     params,
     payload: Schema.Unknown,

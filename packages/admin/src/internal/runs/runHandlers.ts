@@ -113,6 +113,10 @@ export const layer = (api: AdminApi) =>
         .handleAll({
           plan: ({ params }) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.getPlan(params.name, params.id, options))),
+          planSample: ({ params, query }) =>
+            Effect.flatMap(payloadView, (options) =>
+              onCluster(admin.planSample(params.name, params.id, { ...options, ...query }))
+            ),
           runs: ({ params }) => Effect.flatMap(payloadView, (options) => onCluster(admin.runs(params.name, options))),
           receipt: ({ params }) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.receipt(params.name, params.id, options)))

@@ -26,6 +26,11 @@ export const make = (operator: Operator, { change, view }: Audited, binding: str
       },
       operator.rehearse(selection, options)
     ),
+  transformed: (positions, transform) => {
+    const position = positions.map(DeadLetterSelection.formatPosition)
+    const command = { action: "transformed", binding, target: { position, transform } }
+    return view(command, operator.transformed(positions, transform))
+  },
   purge: (beforeMillis) =>
     change(
       { action: "purge", binding, permissions: ["discard"], target: { before: new Date(beforeMillis).toISOString() } },

@@ -28,6 +28,10 @@ export const make = (letters: Replay.DeadLetters, runs: ReplayRun.Runs): Operato
       ),
     rehearse: (selection, options) =>
       Effect.map(aside(letters.rehearse(selection, options)), (report) => AnswersOf.reportOf(report, payload)),
+    transformed: (positions, transform) =>
+      Effect.map(aside(letters.transformed(positions, transform)), (found) =>
+        found.map((each) => AnswersOf.transformedOf(each, transform, payload))
+      ),
     purge: (beforeMillis) => Effect.map(letters.purge(beforeMillis), (purged) => ({ purged })),
     plan: (request) => Effect.map(aside(runs.plan(request)), (plan) => AnswersOf.planOf(plan, payload)),
     getPlan: (id) => Effect.map(runs.getPlan(id), (plan) => AnswersOf.planOf(plan, payload)),

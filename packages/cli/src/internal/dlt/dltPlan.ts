@@ -13,6 +13,7 @@ import { ended, worked } from "./dltApply.ts"
 import { checkReason, reason } from "./dltRuns.ts"
 import * as Selection from "./dltSelection.ts"
 import { planText } from "./runText.ts"
+import * as TransformedText from "./transformedText.ts"
 
 const always = {
   ...Selection.flags,
@@ -126,13 +127,24 @@ export const plan = Command.make(
   "plan",
   {
     ...all,
+    diff: TransformedText.flag,
     action: Flag.Literals("action", actions).pipe(Flag.withDescription("What for"), Flag.withDefault("replay"))
   },
-  Effect.fnUntraced(function* ({ action, ...given }) {
+  Effect.fnUntraced(function* ({ action, diff, ...given }) {
     const target = yield* Target.read(given, [])
+    yield* TransformedText.check(diff)
     const request = yield* requestOf(action, given)
-    const made = yield* withOperator(given, target, (operator) => operator.plan(request))
-    yield* Console.log(given.json ? jsonText(made) : planText(made))
+    const [made, transformed] = yield* withOperator(given, target, (operator) =>
+      Effect.gen(function* () {
+        const made = yield* operator.plan(request)
+        return [made, yield* TransformedText.first(operator, made.sample, request.transform, diff)] as const
+      })
+    )
+    yield* Console.log(
+      given.json
+        ? jsonText(TransformedText.withTransformed(made, transformed))
+        : [planText(made), ...TransformedText.linesOf(transformed)].join("\n")
+    )
     if (made.count === 0) return yield* refuse("")
   })
 ).pipe(

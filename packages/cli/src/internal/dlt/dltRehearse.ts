@@ -10,6 +10,7 @@ import * as Target from "../target.ts"
 import { columns, counted, indent, jsonText } from "../text.ts"
 import { handlers, needHandlers, transform, withOperator } from "./deadLetters.ts"
 import * as Selection from "./dltSelection.ts"
+import * as TransformedText from "./transformedText.ts"
 
 export const rehearse = Command.make(
   "rehearse",
@@ -17,17 +18,27 @@ export const rehearse = Command.make(
     ...Target.shared(),
     handlers,
     transform,
+    diff: TransformedText.flag,
     ...Selection.flags
   },
-  Effect.fnUntraced(function* ({ json, transform, ...source }) {
+  Effect.fnUntraced(function* ({ json, transform, diff, ...source }) {
     const target = yield* Target.read(source, [])
     const selection = yield* Selection.read(source)
     const name = Option.getOrUndefined(transform)
+    yield* TransformedText.check(diff)
     yield* needHandlers(name, source)
-    const report = yield* withOperator(source, target, (operator) =>
-      operator.rehearse(selection, name === undefined ? {} : { transform: name })
+    const [report, transformed] = yield* withOperator(source, target, (operator) =>
+      Effect.gen(function* () {
+        const report = yield* operator.rehearse(selection, name === undefined ? {} : { transform: name })
+        const taken = report.letters.filter(({ verdict }) => verdict !== "Skipped").map(({ position }) => position)
+        return [report, yield* TransformedText.first(operator, taken, name, diff)] as const
+      })
     )
-    yield* Console.log(json ? jsonText(report) : textOf(report))
+    yield* Console.log(
+      json
+        ? jsonText(TransformedText.withTransformed(report, transformed))
+        : [textOf(report), ...TransformedText.linesOf(transformed)].join("\n")
+    )
     const { selected, passes, decodes, skipped, complete } = report
     if (passes + decodes + skipped < selected || !complete) return yield* refuse("")
   })

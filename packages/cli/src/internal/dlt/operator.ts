@@ -26,6 +26,11 @@ export interface Operator {
     selection: DeadLetterSelection.DeadLetterSelection,
     options: Pick<Rehearsal.Options, "transform">
   ) => Answer<DeadLetterAnswers.RehearsalReport>
+  /** Calls a transform for the letters at these positions, 20 at most, and publishes nothing. */
+  readonly transformed: (
+    positions: ReadonlyArray<DeadLetterSelection.Position>,
+    transform: string
+  ) => Answer<ReadonlyArray<DeadLetterAnswers.Transformed>>
   readonly purge: (beforeMillis: number) => Answer<Answers.PurgeReport>
   readonly plan: (request: ReplayPlan.PlanRequest) => Answer<RunAnswers.Plan>
   readonly getPlan: (id: string) => Answer<RunAnswers.Plan>

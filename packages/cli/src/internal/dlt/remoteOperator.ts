@@ -34,6 +34,10 @@ export const make = (asking: Asking, name: string): Operator => {
         () => Effect.undefined
       ),
     rehearse: (selection, options) => rehearsed(asking, name, { select: selectOf(selection), ...options }),
+    transformed: (positions, transform) =>
+      Effect.forEach(positions.map(DeadLetterSelection.formatPosition), (position) =>
+        asked(client.letters.transformed({ params: { name, position }, query: { transform } }))
+      ),
     purge: (beforeMillis) =>
       asked(client.deadLetters.purge({ params: { name }, query: { olderThan: new Date(beforeMillis).toISOString() } })),
     plan: (request) => asked(client.runs.makePlan({ params: { name }, payload: bodyOf(request) })),

@@ -10,6 +10,7 @@ import * as Groups from "../letters/groups.ts"
 import * as LetterPages from "../letters/letterPages.ts"
 import * as OneLetter from "../letters/oneLetter.ts"
 import * as Rehearsal from "../letters/rehearsal.ts"
+import * as TransformedLetters from "../letters/transformedLetters.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as Replay from "../replay/replay.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -49,6 +50,8 @@ export const make = <R>(
     groups: (options) => Groups.groups(listTarget, options),
     letters: (query) => LetterPages.page(listTarget, query),
     letter: (position) => OneLetter.letter(listTarget, definition.serdes, position),
+    transforms: Array.from(definition.transforms.keys()),
+    transformed: (positions, name) => TransformedLetters.transformed(listTarget, definition, positions, name),
     rehearse: (selection, options) =>
       Rehearsal.rehearse({ ...listTarget, definition, hostname, services }, selection, options),
     list: (page) => Listing.list(listTarget, page),

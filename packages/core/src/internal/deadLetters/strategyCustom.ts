@@ -145,7 +145,7 @@ const consume = Effect.fnUntraced(function* <R>(
         return Effect.asVoid(Effect.forkIn(remove(event.partitions, interrupt), fibers))
       case "Unreadable": {
         const reader = readers.get(keyOf(event))
-        return reader === undefined ? Effect.void : Effect.sync(() => unreadable.hold(event, movesOf(session, reader)))
+        return reader === undefined ? Effect.void : unreadable.hold(event, movesOf(session, reader))
       }
       case "OutOfRange":
         unreadable.release(event)

@@ -2,10 +2,11 @@
  * The batches of dead letters that the custom handler's consumer cannot read. Each holds its partition until an operator passes it, or until it is gone from the topic
  * (ruling 79).
  */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { Broker, UnreadableBatch } from "../../Broker.ts"
 import { UnexpectedBrokerError } from "../../BrokerError.ts"
 import { partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"
+import type { HeldBatch } from "../../Snapshot.ts"
 import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import * as UnreadableText from "../partition/unreadableText.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
@@ -27,11 +28,12 @@ interface Moves {
 }
 
 export interface UnreadableLetters {
-  readonly hold: (batch: UnreadableBatch, moves: Moves) => void
+  readonly hold: (batch: UnreadableBatch, moves: Moves) => Effect.Effect<void>
   /** The partition has moved on, or has another owner. */
   readonly release: (at: TopicPartition) => void
   readonly releaseAll: () => void
-  readonly list: () => ReadonlyArray<UnreadableBatch>
+  /** Everything that an operator can pass. */
+  readonly list: () => ReadonlyArray<HeldBatch>
   /** Passes the batch that is held at this offset. False when there is none. */
   readonly skip: (at: RecordPosition, reason: string) => Effect.Effect<boolean>
   /** Looks every few seconds whether a purge or retention has removed a batch: a partition that is not fetched hears nothing of it. */
@@ -42,7 +44,7 @@ const lookMillis = 5_000
 
 export const make = (options: Options): UnreadableLetters => {
   const { broker, deadLetterTopic, failures, onEvent } = options
-  const held = new Map<string, { readonly batch: UnreadableBatch; readonly moves: Moves }>()
+  const held = new Map<string, { readonly batch: HeldBatch; readonly moves: Moves }>()
   const release = ({ topic, partition }: TopicPartition) => {
     if (held.delete(partitionKey(topic, partition))) failures.worked(about(topic, partition))
   }
@@ -61,11 +63,14 @@ export const make = (options: Options): UnreadableLetters => {
   })
 
   return {
-    hold: (batch, moves) => {
-      const { topic, partition } = batch
-      held.set(partitionKey(topic, partition), { batch, moves })
-      failures.failed(about(topic, partition), errorOf(batch))
-    },
+    hold: (event, moves) =>
+      Effect.map(Clock.currentTimeMillis, (sinceMillis) => {
+        const { topic, partition, offset, lastOffset, records, codec, problem, detail } = event
+        const batch = { topic, partition, offset, lastOffset, records, codec, problem, detail }
+        const remedy = UnreadableText.remedies[problem]
+        held.set(partitionKey(topic, partition), { batch: { ...batch, remedy, sinceMillis }, moves })
+        failures.failed(about(topic, partition), errorOf(batch))
+      }),
     release,
     releaseAll: () => {
       for (const { batch } of Array.from(held.values())) release(batch)

@@ -22,6 +22,9 @@ const largestLimit = 500
 const mostRecords = 5_000
 const mostBytes = 32 * 1024 * 1024
 
+/** The first blocks of all partitions take about so much, or one letter of each: without it nobody knows which letter is the newest. */
+const firstBytes = 16 * 1024 * 1024
+
 export const page = Effect.fnUntraced(function* (
   target: LettersTarget,
   asked: Query = {}
@@ -41,12 +44,12 @@ export const page = Effect.fnUntraced(function* (
         const upTo = before === undefined ? progress.logEnd : (before[progress.partition] ?? 0n)
         return new PartitionTail(progress, upTo, firstBlock)
       })
-      const refill = (tail: PartitionTail) => tail.refill(scan, target, matches, budget)
-      yield* Effect.forEach(
-        tails.filter(({ isRead }) => !isRead),
-        refill,
-        { concurrency: 4, discard: true }
-      )
+      const reading = { scan, target, matches, budget }
+      const unread = tails.filter(({ isRead }) => !isRead)
+      yield* Effect.forEach(unread, (tail) => tail.refill(reading, firstBytes / unread.length), {
+        ...{ concurrency: 4, discard: true }
+      })
+      budget.bytes = mostBytes
       const letters: Array<Summaries.Shown> = []
       while (letters.length < limit) {
         const tail = newestOf(tails)
@@ -54,7 +57,7 @@ export const page = Effect.fnUntraced(function* (
         const next = tail.take()
         if (next !== undefined) letters.push(next)
         else if (budget.records <= 0 || budget.bytes <= 0) break
-        else yield* refill(tail)
+        else yield* tail.refill(reading, budget.bytes)
       }
       const shownFrom = tails.map((tail) => tail.shownFrom)
       return {

@@ -18,7 +18,7 @@ import { type LettersTarget, ofUnreadable, read } from "./lettersTarget.ts"
 /** Longest wait for a schema, which an outage of its source may hold back for as long as it lasts. */
 export const preparationMillis = 10_000
 
-interface Serdes {
+export interface Serdes {
   readonly key: Serde.Any
   readonly value: Serde.Any
 }
@@ -33,30 +33,45 @@ export const letter = Effect.fnUntraced(function* (
   return yield* Effect.scoped(
     Effect.gen(function* () {
       const history = new LetterHistory(target)
-      const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin, history.add)
-      const found = partitions.find(({ partition }) => partition === position.partition)
+      const loaded = yield* ReplayProgress.load(target, yield* target.broker.admin, history.add)
+      const found = yield* at(target, serdes, loaded, position)
+      if (found === undefined || found.unreadable !== undefined) return found
       const { partition, offset } = position
-      if (found === undefined || offset < found.logStart || offset >= found.logEnd) return undefined
-      const range = { topic: target.deadLetterTopic, partition, from: offset, to: offset + 1n }
-      const [page] = yield* Stream.runCollect(
-        Stream.filter(scan.pages(range), ({ records, unreadable }) => records.length > 0 || unreadable !== undefined)
-      )
-      if (page === undefined) return undefined
-      const { unreadable, records } = page
-      if (unreadable !== undefined)
-        return { ...ofUnreadable(unreadable), unreadable, key: undefined, value: undefined, history: [] }
-      const record = records[0]!
-      yield* prepare(serdes, record)
-      const stated = read(target, found, record)
-      const [told] = yield* history.of(scan, [{ partition, offset, deadLetteredMillis: stated.letter.dltTimestamp }])
-      return {
-        ...stated,
-        history: told!.history,
-        key: Decoding.read(serdes.key, record.key, record, "key"),
-        value: Decoding.read(serdes.value, record.value, record, "value")
-      }
+      const shown = [{ partition, offset, deadLetteredMillis: found.letter.dltTimestamp }]
+      const [told] = yield* history.of(loaded.scan, shown)
+      return { ...found, history: told!.history }
     })
   )
+})
+
+/** The same, without its history. */
+export const at = Effect.fnUntraced(function* (
+  target: LettersTarget,
+  serdes: Serdes,
+  { partitions, scan }: ReplayProgress.ReplayProgress,
+  { partition, offset }: DeadLetterSelection.Position
+): Effect.fn.Return<DecodedDeadLetter | undefined, BrokerError> {
+  const found = partitions.find((progress) => progress.partition === partition)
+  if (found === undefined || offset < found.logStart || offset >= found.logEnd) return undefined
+  const range = { topic: target.deadLetterTopic, partition, from: offset, to: offset + 1n }
+  const [page] = yield* Stream.runCollect(
+    Stream.filter(scan.pages(range), ({ records, unreadable }) => records.length > 0 || unreadable !== undefined)
+  )
+  if (page === undefined) return undefined
+  const { unreadable, records } = page
+  if (unreadable !== undefined)
+    return { ...ofUnreadable(unreadable), unreadable, key: undefined, value: undefined, history: [] }
+  const record = records[0]!
+  return { ...read(target, found, record), history: [], ...(yield* decoded(serdes, record)) }
+})
+
+/** Key and value, as the serdes read them once they have what they need. */
+export const decoded = Effect.fnUntraced(function* (serdes: Serdes, record: ConsumerRecord) {
+  yield* prepare(serdes, record)
+  return {
+    key: Decoding.read(serdes.key, record.key, record, "key"),
+    value: Decoding.read(serdes.value, record.value, record, "value")
+  }
 })
 
 /** Waits for what the serdes need. After the longest wait they decode without it, and say what is missing. */

@@ -2,7 +2,6 @@
  * One partition of a dead letter topic, read from its end towards its beginning. Kafka reads forwards only, so a block of offsets is read at a time.
  */
 import { Effect, Stream } from "effect"
-import type { UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as BigInts from "../base/bigInts.ts"
 import type { PartitionProgress } from "../replay/replayProgress.ts"
@@ -24,6 +23,25 @@ interface Entry {
   readonly summary: Summaries.Shown
   /** When it was dead-lettered. A batch that cannot be read has no time, and comes at once. */
   readonly millis: number
+}
+
+/** The parts that all partitions of a page have in common. */
+export interface Reading {
+  readonly scan: TopicScan.TopicScan
+  readonly target: LettersTarget
+  readonly matches: (stated: StatedLetter) => boolean
+  readonly budget: Budget
+}
+
+/** The letters that were read of a block. */
+interface Block {
+  readonly entries: Array<Entry>
+  /** Everything from here on is read with it. */
+  reached: bigint
+  oldestMillis: number | undefined
+  records: number
+  /** Of keys and values. */
+  bytes: number
 }
 
 export class PartitionTail {
@@ -64,50 +82,74 @@ export class PartitionTail {
     return this.#entries.pop()?.summary
   }
 
-  /** Reads the next block. Call it only when nothing is left to take. */
-  readonly refill = (
-    scan: TopicScan.TopicScan,
-    target: LettersTarget,
-    matches: (stated: StatedLetter) => boolean,
-    budget: Budget
-  ): Effect.Effect<void, BrokerError> =>
-    Effect.suspend(() => {
-      const whole = wholeOf(target, this.#progress)
-      const to = this.#from
-      const from = BigInts.max(to - this.#block, whole.from)
-      let reached = from
-      let oldestMillis: number | undefined
-      const range = { ...whole, from, to }
-      return Stream.runForEach(scan.pages(range), ({ records, unreadable }) =>
+  /**
+   * Reads the next block. Call it only when nothing is left to take. The first letters of a block tell how large letters are here: of large ones a shorter block is read, of about
+   * `mostBytes`, and of one letter at least.
+   */
+  refill(reading: Reading, mostBytes: number): Effect.Effect<void, BrokerError> {
+    return Effect.suspend(() => {
+      const whole = wholeOf(reading.target, this.#progress)
+      const range = { ...whole, from: BigInts.max(this.#from - this.#block, whole.from), to: this.#from }
+      const block: Block = { entries: [], reached: range.from, oldestMillis: undefined, records: 0, bytes: 0 }
+      let shorter: bigint | undefined
+      const pages = Stream.runForEachWhile(reading.scan.pages(range), (page) =>
         Effect.sync(() => {
-          if (unreadable !== undefined) {
-            this.#addUnreadable(unreadable, matches)
-            // A block that begins in the middle of the batch shows the whole of it.
-            reached = BigInts.min(reached, BigInts.max(unreadable.offset, whole.from))
-          }
-          for (const record of records) {
-            const stated = read(target, this.#progress, record)
-            const millis = stated.letter.dltTimestamp
-            oldestMillis ??= millis
-            budget.records--
-            budget.bytes -= (record.key?.length ?? 0) + (record.value?.length ?? 0)
-            if (matches(stated)) this.#entries.push({ summary: Summaries.of(stated), millis })
-          }
+          this.#read(reading, block, page)
+          shorter = shorterThan(range, page.nextOffset, block, mostBytes)
+          return shorter === undefined
         })
-      ).pipe(
-        Effect.andThen(
-          Effect.sync(() => {
-            this.#from = reached
-            this.#block = BigInts.min(this.#block * 2n, largestBlock)
-            this.#reachedMillis = oldestMillis ?? this.#reachedMillis
-          })
-        )
+      )
+      return Effect.andThen(
+        pages,
+        Effect.suspend(() => {
+          if (shorter === undefined) return Effect.sync(() => this.#take(block))
+          this.#block = shorter
+          return this.refill(reading, mostBytes)
+        })
       )
     })
-
-  #addUnreadable(unreadable: UnreadableBatch, matches: (stated: StatedLetter) => boolean): void {
-    const stated = ofUnreadable(unreadable)
-    if (!matches(stated)) return
-    this.#entries.push({ summary: { ...Summaries.of(stated), unreadable }, millis: Number.POSITIVE_INFINITY })
   }
+
+  /** Notes what a page has. */
+  #read({ target, matches, budget }: Reading, block: Block, { records, unreadable }: TopicScan.Page): void {
+    if (unreadable !== undefined) {
+      const stated = ofUnreadable(unreadable)
+      const summary = { ...Summaries.of(stated), unreadable }
+      if (matches(stated)) block.entries.push({ summary, millis: Number.POSITIVE_INFINITY })
+      // A block that begins in the middle of the batch shows the whole of it.
+      block.reached = BigInts.min(block.reached, BigInts.max(unreadable.offset, this.#progress.logStart))
+    }
+    for (const record of records) {
+      const stated = read(target, this.#progress, record)
+      const millis = stated.letter.dltTimestamp
+      const bytes = (record.key?.length ?? 0) + (record.value?.length ?? 0)
+      block.oldestMillis ??= millis
+      block.records++
+      block.bytes += bytes
+      budget.records--
+      budget.bytes -= bytes
+      if (matches(stated)) block.entries.push({ summary: Summaries.of(stated), millis })
+    }
+  }
+
+  #take({ entries, reached, oldestMillis }: Block): void {
+    this.#entries.push(...entries)
+    this.#from = reached
+    this.#block = BigInts.min(this.#block * 2n, largestBlock)
+    this.#reachedMillis = oldestMillis ?? this.#reachedMillis
+  }
+}
+
+/** How long a block is that takes about `mostBytes`; undefined where this one does, by what was read of it. */
+const shorterThan = (
+  { from, to }: TopicScan.Range,
+  nextOffset: bigint,
+  { records, bytes }: Block,
+  mostBytes: number
+): bigint | undefined => {
+  if (records === 0 || nextOffset >= to) return undefined
+  const perLetter = bytes / records
+  if (bytes + perLetter * Number(to - nextOffset) <= mostBytes) return undefined
+  const length = BigInt(Math.max(1, Math.floor(mostBytes / perLetter)))
+  return length < to - from ? length : undefined
 }

@@ -93,7 +93,7 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   const snapshot = Snapshots.take({
-    ...{ definition, pausing, held, copyPublisher, clusterStatus, failures },
+    ...{ definition, pausing, held, unreadableLetters, copyPublisher, clusterStatus, failures },
     ...{ breaker, permits, statuses, state, sinceMillis }
   })
   const runOptions: Run.RunOptions<R> = {

@@ -14,6 +14,7 @@ import type {
   TopicFailure
 } from "../../Snapshot.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
+import type { Strategy } from "../deadLetters/strategy.ts"
 import type { ConsumerStatus } from "../group/supervisor.ts"
 import type { BindingFailures, OngoingFailures } from "../observe/ongoingFailures.ts"
 import type { HeldRecords } from "../partition/heldRecords.ts"
@@ -32,6 +33,8 @@ export interface Parts {
   readonly sinceMillis: () => number
   readonly pausing: Pick<Pausing, "pausedBy" | "pausedTiers" | "fleetHolds" | "readsHolds">
   readonly held: Pick<HeldRecords, "list">
+  /** Undefined before the dead letter strategy runs. */
+  readonly unreadableLetters: () => Pick<Strategy["unreadable"], "list"> | undefined
   readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
   readonly failures: BindingFailures
@@ -58,6 +61,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       state,
       sinceMillis: parts.sinceMillis(),
       held: held.list(),
+      unreadableLetters: parts.unreadableLetters()?.list() ?? [],
       pausedBy: pausing.pausedBy(),
       pausedTiers,
       fleetHolds,

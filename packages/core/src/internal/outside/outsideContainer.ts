@@ -61,7 +61,11 @@ export const make = Effect.fnUntraced(function* <R>(
       ...{ pausedBy: () => [], pausedTiers: () => [], readsHolds: () => false },
       fleetHolds: () => holds().filter((hold) => ProcessHolds.isOf(hold, definition))
     },
-    ...{ held: { list: () => [] }, copyPublisher: { unpublished: () => undefined } },
+    ...{
+      held: { list: () => [] },
+      unreadableLetters: () => undefined,
+      copyPublisher: { unpublished: () => undefined }
+    },
     ...{ failures: OngoingFailures.ofBinding(clock), breaker: undefined, permits: undefined, statuses: new Map() }
   })
   const failed = (error: BrokerError) =>

@@ -9,8 +9,9 @@ import * as ReplayProgress from "../replay/replayProgress.ts"
 import * as TopicScan from "../replay/topicScan.ts"
 import type { Options } from "./runOptions.ts"
 
-export const textOf = ({ partition, offset, timestamp }: ConsumerRecord): string =>
-  `${partition}@${offset} ${timestamp}`
+export type Anchor = Pick<ConsumerRecord, "partition" | "offset" | "timestamp">
+
+export const textOf = ({ partition, offset, timestamp }: Anchor): string => `${partition}@${offset} ${timestamp}`
 
 /** A time of 64 bits has up to 20 digits as a number of JavaScript. */
 const form = /^(\d{1,10})@(\d{1,19}) (-?\d{1,20})$/

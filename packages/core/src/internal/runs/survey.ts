@@ -5,7 +5,6 @@
 import { Effect, type Scope, Stream } from "effect"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Position } from "../../DeadLetterSelection.ts"
 import * as Attempts from "../replay/replayAttempts.ts"
@@ -111,8 +110,8 @@ const noteClosed = ({ known }: RunState, topic: string, reason: string): void =>
 class Tally {
   /** The positions of the letters that are taken, in order. */
   readonly taken: Array<string> = []
-  /** The last of them, by partition. */
-  readonly last = new Map<number, ConsumerRecord>()
+  /** The last of them, by partition. Not the record: it holds the bytes of the whole fetch. */
+  readonly last = new Map<number, Anchors.Anchor>()
   readonly targets = new Map<string, number>()
   passedOver = 0
   unreadable = 0
@@ -126,7 +125,8 @@ class Tally {
     if (verdict === "exhausted") this.passedOver++
     if (verdict !== "take") return
     this.taken.push(Positions.textOf(letter.record))
-    this.last.set(letter.record.partition, letter.record)
+    const { partition, offset, timestamp } = letter.record
+    this.last.set(partition, { partition, offset, timestamp })
     const { options, selection } = this.#run
     if (!makesCopies(selection)) return
     const topic = Targets.targetOf(options, selection, letter)?.topic

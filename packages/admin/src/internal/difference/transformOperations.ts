@@ -1,0 +1,32 @@
+/**
+ * The operations on the transforms of a binding, over the connector.
+ */
+import { DeadLetterSelection, type EventBusConnector } from "@eventbus/core"
+import { Effect } from "effect"
+import { DeadLetterNotFound } from "../../AdminError.ts"
+import type { AdminTransforms } from "../../AdminTransforms.ts"
+import * as AnswersOf from "../answersOf.ts"
+import type { Shown } from "../masking.ts"
+import { transformedOf } from "./transformedOf.ts"
+
+const defaultCount = 5
+
+type Bindings = Pick<EventBusConnector.EventBusConnector["Service"], "snapshot" | "deadLetters" | "runs">
+
+export const make = (connector: Bindings, shown: Shown): AdminTransforms => ({
+  transforms: (name) => Effect.map(connector.deadLetters(name), ({ transforms }) => transforms),
+  transformed: Effect.fnUntraced(function* (name, position, transform, { payload = false } = {}) {
+    const letters = yield* connector.deadLetters(name)
+    const [found] = yield* letters.transformed([position], transform)
+    if (found !== undefined) return transformedOf(found, transform, shown(payload))
+    const binding = AnswersOf.keyOf(yield* connector.snapshot(name))
+    return yield* new DeadLetterNotFound({ binding, position: DeadLetterSelection.formatPosition(position) })
+  }),
+  planSample: Effect.fnUntraced(function* (name, id, { payload = false, count = defaultCount } = {}) {
+    const { sample, transform } = yield* Effect.flatMap(connector.runs(name), (runs) => runs.getPlan(id))
+    if (transform === undefined) return { letters: [] }
+    const letters = yield* connector.deadLetters(name)
+    const found = yield* letters.transformed(sample.slice(0, count), transform)
+    return { letters: found.map((each) => transformedOf(each, transform, shown(payload))) }
+  })
+})
