@@ -3,20 +3,13 @@ import { assert } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
-import { folderWith, program, start } from "../../packages/cli/test/eventbus.ts"
+import { folderWith, ordersFile, program, start } from "../../packages/cli/test/eventbus.ts"
 import * as Bus from "./bus.ts"
 
 KafkaSuite.shared("the console on a cluster", (bootstrap) => {
   const withTopic = Effect.fnUntraced(function* (name: string) {
     const topic = Bus.fresh(name)
-    const folder = yield* folderWith({
-      "app.yaml": `eventbus:
-  clusters:
-    default: { brokers: [${bootstrap.map((each) => `"${each}"`).join(", ")}] }
-  bindings:
-    orders: { topic: ${topic}, group-id: ${topic}, handler: charge, retry: { tier0: { maxAttempts: 1 }, tiers: [] } }
-`
-    })
+    const folder = yield* folderWith({ "app.yaml": ordersFile(bootstrap, topic) })
     yield* Bus.createTopic(topic, 1)
     return { topic, folder }
   })

@@ -9,6 +9,7 @@ import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
 import { incompressible } from "../scenarios/bus.ts"
 import * as Bus from "./bus.ts"
+import * as Letters from "./letters.ts"
 import * as Program from "./program.ts"
 
 const letters = Number(process.env["LARGE_LETTERS"] ?? 60)
@@ -18,22 +19,12 @@ const valueBytes = 1_000_000
 
 const value = incompressible(valueBytes)
 
-const letterOf = (topic: string, index: number) => ({
-  ...{ topic: `${topic}.DLT`, partition: index % partitions, key: Bus.bytes(`order-${index}`), value },
-  headers: Object.entries({
-    "x-eventbus-original-topic": topic,
-    "x-eventbus-original-partition": String(index % partitions),
-    "x-eventbus-original-offset": String(index),
-    "x-eventbus-original-timestamp": "5",
-    "x-eventbus-dlt-reason": "RETRIES_EXHAUSTED",
-    "x-eventbus-dlt-timestamp": String(1_000 + index),
-    "x-eventbus-last-exception-class": "Down",
-    "x-eventbus-last-exception-message": `order ${index} cannot be charged`,
-    "x-eventbus-last-exception-fingerprint": `v1-${String(index % 7).padStart(16, "0")}`,
-    "x-eventbus-replay-count": "0",
-    "x-eventbus-copy-owner": `${topic}.DLT/${topic}`
-  }).map(([key, text]) => ({ key, value: Bus.bytes(text) }))
-})
+const letterOf = (topic: string, index: number) =>
+  Letters.letterOf(
+    topic,
+    { index, partition: index % partitions, value },
+    { "last-exception-class": "Down", "last-exception-fingerprint": `v1-${String(index % 7).padStart(16, "0")}` }
+  )
 
 /** The answer of `largeLetterReader.ts`; sizes in MiB. */
 interface Told {

@@ -12,6 +12,7 @@ import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
 import * as Bus from "./bus.ts"
+import * as Letters from "./letters.ts"
 import * as Program from "./program.ts"
 
 const letters = Number(process.env["LETTERS"] ?? 2_000)
@@ -21,24 +22,16 @@ const groups = 40
 const perBatch = 1_000
 
 /** With 2 KiB of headers, as a failed handler leaves them. */
-const letterOf = (topic: string, index: number) => ({
-  ...{ topic: `${topic}.DLT`, partition: index % partitions },
-  ...{ key: Bus.bytes(`order-${index}`), value: Bus.bytes(`{"order":${index}}`) },
-  headers: Object.entries({
-    "x-eventbus-original-topic": topic,
-    "x-eventbus-original-partition": String(index % partitions),
-    "x-eventbus-original-offset": String(index),
-    "x-eventbus-original-timestamp": "5",
-    "x-eventbus-dlt-reason": "RETRIES_EXHAUSTED",
-    "x-eventbus-dlt-timestamp": String(1_000 + index),
-    "x-eventbus-last-exception-class": `Down${index % groups}`,
-    "x-eventbus-last-exception-message": `order ${index} cannot be charged`,
-    "x-eventbus-last-exception-stacktrace": `Down\n    at charge (/app/src/charge${index % groups}.js:1:1)\n${"    at run (/app/node_modules/x/y.js:1:1)\n".repeat(40)}`,
-    "x-eventbus-last-exception-fingerprint": `v1-${String(index % groups).padStart(16, "0")}`,
-    "x-eventbus-replay-count": "0",
-    "x-eventbus-copy-owner": `${topic}.DLT/${topic}`
-  }).map(([key, value]) => ({ key, value: Bus.bytes(value) }))
-})
+const letterOf = (topic: string, index: number) =>
+  Letters.letterOf(
+    topic,
+    { index, partition: index % partitions, value: Bus.bytes(`{"order":${index}}`) },
+    {
+      "last-exception-class": `Down${index % groups}`,
+      "last-exception-stacktrace": `Down\n    at charge (/app/src/charge${index % groups}.js:1:1)\n${"    at run (/app/node_modules/x/y.js:1:1)\n".repeat(40)}`,
+      "last-exception-fingerprint": `v1-${String(index % groups).padStart(16, "0")}`
+    }
+  )
 
 /** Milliseconds of the clock, and of all processors. A machine that is busy with something else needs longer, and computes as much. */
 interface Cost {

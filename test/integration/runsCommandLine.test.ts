@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
-import { type Ended, eventbus, folderWith, program, start } from "../../packages/cli/test/eventbus.ts"
+import { type Ended, eventbus, folderWith, ordersFile, program, start } from "../../packages/cli/test/eventbus.ts"
 import * as Bus from "./bus.ts"
 
 const json = ({ out }: Ended) => JSON.parse(out)
@@ -13,14 +13,7 @@ KafkaSuite.shared("plans and runs on the command line", (bootstrap) => {
   /** A process that runs the binding, and these orders as its dead letters. */
   const withLetters = Effect.fnUntraced(function* (name: string, cents: ReadonlyArray<number>) {
     const topic = Bus.fresh(name)
-    const folder = yield* folderWith({
-      "app.yaml": `eventbus:
-  clusters:
-    default: { brokers: [${bootstrap.map((each) => `"${each}"`).join(", ")}] }
-  bindings:
-    orders: { topic: ${topic}, group-id: ${topic}, handler: charge, retry: { tier0: { maxAttempts: 1 }, tiers: [] } }
-`
-    })
+    const folder = yield* folderWith({ "app.yaml": ordersFile(bootstrap, topic) })
     yield* Bus.createTopic(topic, 1)
     yield* Bus.publish(
       cents.map((each) => ({ topic, partition: 0, key: Bus.bytes("o"), value: Bus.bytes(`{"cents":${each}}`) }))

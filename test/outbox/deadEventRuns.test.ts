@@ -1,6 +1,14 @@
 /** The work on a plan beside a running outbox, on a virtual clock: canary, rate, and the stop. */
 import { assert, it } from "@effect/vitest"
-import { DeadEventOperator, EventEnvelope, ListenerRegistry, Outbox, OutboxSchema, OutboxStore } from "@eventbus/outbox"
+import {
+  DeadEventOperator,
+  type DeadEvents,
+  EventEnvelope,
+  ListenerRegistry,
+  Outbox,
+  OutboxSchema,
+  OutboxStore
+} from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -34,12 +42,17 @@ const withDead = (count: number, fails?: (eventId: string) => boolean, maxAttemp
 
 const request = { action: "replay", select: { all: true }, reason: "INC-1204" } as const
 
+/** The work on a plan of all dead events, which a test sees while it goes on. */
+const started = Effect.fnUntraced(function* (settings: Partial<DeadEvents.PlanRequest>) {
+  const operator = yield* DeadEventOperator.DeadEventOperator
+  yield* pass(1)
+  const plan = yield* operator.plan({ ...request, ...settings })
+  return { operator, plan, applying: yield* Effect.forkChild(operator.apply(plan)) }
+})
+
 it.effect("OPS-12 a replay does its canary, waits for its fate, and then keeps its rate", () =>
   Effect.gen(function* () {
-    const operator = yield* DeadEventOperator.DeadEventOperator
-    yield* pass(1)
-    const plan = yield* operator.plan({ ...request, canary: 5, rate: 10 })
-    const applying = yield* Effect.forkChild(operator.apply(plan))
+    const { operator, plan, applying } = yield* started({ canary: 5, rate: 10 })
     const replayed = Effect.map(operator.receipt(plan), ({ count, untouched }) => count - untouched)
     yield* pass(0.1)
     assert.strictEqual(yield* replayed, 5)
@@ -54,10 +67,7 @@ it.effect("OPS-12 a replay does its canary, waits for its fate, and then keeps i
 
 it.effect("OPS-12 a replay stops itself when its canary dies again, and the rest is untouched", () =>
   Effect.gen(function* () {
-    const operator = yield* DeadEventOperator.DeadEventOperator
-    yield* pass(1)
-    const plan = yield* operator.plan({ ...request, canary: 10 })
-    const applying = yield* Effect.forkChild(operator.apply(plan))
+    const { operator, applying } = yield* started({ canary: 10 })
     yield* pass(5)
     const report = yield* Fiber.join(applying)
     assert.deepInclude(report, { state: "stopped", dealtWith: 10, deadAgain: 2, delivered: 8, untouched: 30 })
@@ -71,10 +81,7 @@ it.effect("OPS-12 a replay stops itself when its canary dies again, and the rest
 
 it.effect("OPS-12 events that fail and are retried count against the canary, long before they die", () =>
   Effect.gen(function* () {
-    const operator = yield* DeadEventOperator.DeadEventOperator
-    yield* pass(1)
-    const plan = yield* operator.plan({ ...request, canary: 10 })
-    const applying = yield* Effect.forkChild(operator.apply(plan))
+    const { applying } = yield* started({ canary: 10 })
     yield* pass(5)
     assert.deepInclude(yield* Fiber.join(applying), { state: "stopped", dealtWith: 10, untouched: 20, retrying: 10 })
   }).pipe(Effect.provide(withDead(30, () => true, 100)))
@@ -82,10 +89,7 @@ it.effect("OPS-12 events that fail and are retried count against the canary, lon
 
 it.effect("OPS-12 without a canary the share of failures stops a replay from 20 outcomes on", () =>
   Effect.gen(function* () {
-    const operator = yield* DeadEventOperator.DeadEventOperator
-    yield* pass(1)
-    const plan = yield* operator.plan({ ...request, canary: 0, rate: 10 })
-    const applying = yield* Effect.forkChild(operator.apply(plan))
+    const { applying } = yield* started({ canary: 0, rate: 10 })
     yield* pass(10)
     const report = yield* Fiber.join(applying)
     assert.strictEqual(report.state, "stopped")
@@ -95,10 +99,7 @@ it.effect("OPS-12 without a canary the share of failures stops a replay from 20 
 
 it.effect("OPS-12 where no outbox delivers the canary, the replay stops after its wait and says so", () =>
   Effect.gen(function* () {
-    const operator = yield* DeadEventOperator.DeadEventOperator
-    yield* pass(1)
-    const plan = yield* operator.plan({ ...request, canary: 3, canaryWait: "15 seconds" })
-    const applying = yield* Effect.forkChild(operator.apply(plan))
+    const { applying } = yield* started({ canary: 3, canaryWait: "15 seconds" })
     yield* pass(14)
     assert.strictEqual(applying.pollUnsafe(), undefined)
     yield* pass(2)

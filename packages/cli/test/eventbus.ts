@@ -13,6 +13,14 @@ const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 /** The path of a module in `programs`. */
 export const program = (name: string): string => fileURLToPath(new URL(`programs/${name}.ts`, import.meta.url))
 
+/** A file with one binding, `orders`, whose records have one attempt and no tiers. */
+export const ordersFile = (bootstrap: ReadonlyArray<string>, topic: string): string => `eventbus:
+  clusters:
+    default: { brokers: [${bootstrap.map((each) => `"${each}"`).join(", ")}] }
+  bindings:
+    orders: { topic: ${topic}, group-id: ${topic}, handler: charge, retry: { tier0: { maxAttempts: 1 }, tiers: [] } }
+`
+
 export interface Ended {
   /** null when a signal ended it. */
   readonly code: number | null

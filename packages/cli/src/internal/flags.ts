@@ -44,6 +44,25 @@ export const limit = (things: string) =>
     Flag.withDefault(50)
   )
 
+/** The pace of work that begins with a canary. It stops itself when too many of its `things` fail, in the words of `fail`. */
+export const pace = (work: string, things: string, fail: string) => ({
+  rate: Flag.Int("rate").pipe(Flag.withDescription(`Most ${things} a second. Default: 50`), Flag.optional),
+  canary: Flag.Int("canary").pipe(
+    Flag.withDescription(`So many ${things} come first, and the others wait for their fate. Default: 20`),
+    Flag.optional
+  ),
+  canaryWait: Flag.String("canary-wait").pipe(
+    Flag.withMetavar("duration"),
+    Flag.withDescription("The longest wait for the fate of the canary, such as 15s. Default: 60 seconds"),
+    Flag.optional
+  ),
+  stopAbove: Flag.Finite("stop-above").pipe(
+    Flag.withMetavar("percent"),
+    Flag.withDescription(`The ${work} stops itself when more of its ${things} ${fail}. Default: 5`),
+    Flag.optional
+  )
+})
+
 /** An object with the value under its name; empty without a value. */
 export const given = <K extends string, A>(name: K, value: Option.Option<A>): { readonly [N in K]?: A } =>
   Option.match(value, {

@@ -6,6 +6,7 @@ import { ReplayPlan } from "@eventbus/core"
 import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { refuse, refuseUsage } from "../failures.ts"
+import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { jsonText } from "../text.ts"
 import { handlers, needHandlers, transform, withOperator } from "./deadLetters.ts"
@@ -30,21 +31,7 @@ const always = {
 const ofCopies = {
   tier: Flag.Int("tier").pipe(Flag.withDescription("The retry tier, from 1, of --action toTier"), Flag.optional),
   transform,
-  rate: Flag.Int("rate").pipe(Flag.withDescription("Most copies a second. Default: 50"), Flag.optional),
-  canary: Flag.Int("canary").pipe(
-    Flag.withDescription("So many copies come first, and the others wait for their fate. Default: 20"),
-    Flag.optional
-  ),
-  canaryWait: Flag.String("canary-wait").pipe(
-    Flag.withMetavar("duration"),
-    Flag.withDescription("The longest wait for the fate of the canary, such as 15s. Default: 60 seconds"),
-    Flag.optional
-  ),
-  stopAbove: Flag.Finite("stop-above").pipe(
-    Flag.withMetavar("percent"),
-    Flag.withDescription("The run stops itself when more of its copies come back. Default: 5"),
-    Flag.optional
-  ),
+  ...Flags.pace("run", "copies", "come back"),
   ignoreMaxReplays: Flag.Boolean("ignore-max-replays").pipe(
     Flag.withDescription("Also takes letters that were replayed too often"),
     Flag.withDefault(false)

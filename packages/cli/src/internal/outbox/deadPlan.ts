@@ -7,6 +7,7 @@ import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { checkReason, reason } from "../dlt/dltRuns.ts"
 import { refuse } from "../failures.ts"
+import * as Flags from "../flags.ts"
 import { jsonText } from "../text.ts"
 import { shared, withOperator } from "./deadEvents.ts"
 import { planText } from "./deadEventText.ts"
@@ -21,21 +22,7 @@ const flags = {
     Flag.withDefault("replay" as const)
   ),
   reason,
-  rate: Flag.Int("rate").pipe(Flag.withDescription("Most events a second. Default: 50"), Flag.optional),
-  canary: Flag.Int("canary").pipe(
-    Flag.withDescription("So many events come first, and the others wait for their fate. Default: 20"),
-    Flag.optional
-  ),
-  canaryWait: Flag.String("canary-wait").pipe(
-    Flag.withMetavar("duration"),
-    Flag.withDescription("The longest wait for the fate of the canary, such as 15s. Default: 60 seconds"),
-    Flag.optional
-  ),
-  stopAbove: Flag.Finite("stop-above").pipe(
-    Flag.withMetavar("percent"),
-    Flag.withDescription("The work stops itself when more of its events fail again. Default: 5"),
-    Flag.optional
-  ),
+  ...Flags.pace("work", "events", "fail again"),
   out: Flag.String("out").pipe(
     Flag.withAlias("o"),
     Flag.withMetavar("file"),
