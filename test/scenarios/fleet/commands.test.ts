@@ -2,7 +2,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Broker, BrokerError, type Fleet, type FleetView } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { advance, append, inTime, scenario, settle } from "../bus.ts"
 import { acks, control, noting, operator, soon, startIn, target, write } from "./fleet.ts"
 
@@ -74,6 +74,38 @@ describe("commands to a fleet", () => {
       const error = yield* Effect.flip(command(fleet, { ...pause, id, verb: "stop" }))
       assert.strictEqual(error.message, `command: id is ${id}, expected the id of no other command. Nothing was done.`)
     })
+  )
+
+  scenario(
+    "OPS-14 a process that still reads the control topic obeys what came after its first heartbeat, and nothing before",
+    () =>
+      Effect.gen(function* () {
+        const { broker } = yield* topic
+        const fleet = yield* operator
+        yield* inTime(fleet.createTopics)
+        yield* write(control, "command/before", { ...entry, verb: "stop" })
+        yield* advance("1 second")
+        let isCut = true
+        const slow: Broker.Broker["Service"] = {
+          ...broker,
+          reader: (options) =>
+            Effect.map(broker.reader(options), ({ read }) => ({
+              read: (position) =>
+                Effect.suspend(() => (isCut && position.topic === control ? Effect.fail(unavailable) : read(position)))
+            }))
+        }
+        const app = yield* Effect.provideService(startIn({}, noting([])), Broker.Broker, slow)
+        yield* advance("3 seconds")
+        assert.isTrue((yield* app.connector.snapshot("orders")).readsHolds)
+        const asking = yield* Effect.forkChild(fleet.command({ ...pause, id }))
+        yield* advance("1 second")
+        isCut = false
+        yield* advance("3 seconds")
+        const { answers, missing } = yield* Fiber.join(asking)
+        assert.deepStrictEqual([answers.map(({ state }) => state), missing], [["done"], []])
+        assert.deepStrictEqual(yield* acks("before"), [])
+        assert.strictEqual(yield* app.connector.getState("orders"), "PAUSED")
+      })
   )
 
   scenario("OPS-14 a process that died is missing, and named; one that is known to be stale is not waited for", () =>

@@ -66,6 +66,7 @@ export const join = Effect.fnUntraced(function* (
   const { problem, failed, worked } = makeProblem(topics.control)
   const commands = yield* commandsOf({ id, host: hostname, members, nowMillis: clock.nowMillis }, publisher)
   const read: { control?: Control.Control; obeys?: bigint | undefined } = {}
+  const visibility = makeVisibility()
   const holdsHaveChanged = Latch.makeUnsafe(false)
   const holds = ProcessHolds.make({
     ...{ clock, topic: topics.control, onControlUnavailable: options.onControlUnavailable },
@@ -74,13 +75,13 @@ export const join = Effect.fnUntraced(function* (
   })
   const apply = applied(holds, members)
   const beat = heartbeats(options, {
-    ...{ id, clock, publisher, members, obeys: () => read.obeys },
+    ...{ id, clock, publisher, members, obeys: () => read.obeys, seenAt: visibility.seenAt },
     control: () => problem() ?? holds.knowledge()
   })
 
   const open = Control.open(broker, topics.control, clock, (command, isRepeated) => {
-    // Commands that were there before this process knew the topic were for others.
-    if (holds.knowledge() === "known") commands.obey(command, isRepeated)
+    // Commands that were there before operators saw this process were for others.
+    if (holds.knowledge() === "known" || visibility.reaches(command)) commands.obey(command, isRepeated)
   }).pipe(Scope.provide(clients))
   const look = Effect.gen(function* () {
     const control = read.control ?? (yield* open)
@@ -165,6 +166,17 @@ const makeProblem = (topic: string) => {
   }
 }
 
+/** Since when operators see a process. From its first heartbeat on a command is for it, too, also while it still reads the control topic. */
+const makeVisibility = () => {
+  let sinceMillis = Number.POSITIVE_INFINITY
+  return {
+    seenAt: (appendedMillis: number) => {
+      sinceMillis = Math.min(sinceMillis, appendedMillis)
+    },
+    reaches: ({ appendedMillis = 0 }: ReadCommand): boolean => appendedMillis >= sinceMillis
+  }
+}
+
 interface Beating {
   readonly id: string
   readonly clock: ClusterClock.ClusterClock
@@ -174,12 +186,14 @@ interface Beating {
   readonly control: () => string
   /** The offset in the control topic up to which the holds are applied. */
   readonly obeys: () => bigint | undefined
+  /** Told when the cluster appended a heartbeat, where the topic tells. */
+  readonly seenAt: (appendedMillis: number) => void
 }
 
 /** Writes one heartbeat, and learns the cluster's time from it. A failure that lasts has one line in the log. */
 const heartbeats = (
   { hostname, version }: ProcessOptions,
-  { id, clock, publisher, members, control, obeys }: Beating
+  { id, clock, publisher, members, control, obeys, seenAt }: Beating
 ): Effect.Effect<void> => {
   let isFailing = false
   const hash = ConfigHash.make()
@@ -193,7 +207,9 @@ const heartbeats = (
     }
     const key = Format.bytesOf(Heartbeats.keyOf(id))
     const offset = yield* publisher.publish({ partition: 0, key, value: Heartbeats.encode(head, snapshots) })
-    clock.newest(yield* publisher.appendedMillis(offset))
+    const appendedMillis = yield* publisher.appendedMillis(offset)
+    clock.newest(appendedMillis)
+    if (appendedMillis !== undefined) seenAt(appendedMillis)
     isFailing = false
   }).pipe(
     Effect.catch((error: BrokerError) => {
