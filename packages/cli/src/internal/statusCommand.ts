@@ -31,7 +31,7 @@ export const status = Command.make(
 ).pipe(
   Command.withShortDescription("Shows the bindings of a running process"),
   Command.withDescription(
-    "Shows the bindings of a running process by its admin API: state, lag, breaker, and what is wrong. Exit code 1 when its health is not UP."
+    "Shows the bindings of a running process by its admin API: state, lag, dead letters, breaker, who holds it and why, and what is wrong. Exit code 1 when its health is not UP."
   ),
   Command.withExamples([
     { command: "eventbus status --url http://localhost:8080", description: "Now" },
@@ -61,18 +61,23 @@ const watched = Effect.fnUntraced(function* (asking: Asking, json: boolean) {
 })
 
 export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<string> => {
-  const { key, since, pausedBy, pausedTiers, lag, breaker, outside } = binding
+  const { key, since, pausedBy, pausedTiers, holds = [], lag, deadLetters = 0, breaker, outside } = binding
   const state = outside === undefined ? binding.state : "not run here"
   return [
     key,
     [state, ...(pausedBy.length === 0 ? [] : [`(${pausedBy.join(", ")})`])].join(" "),
     outside === undefined ? `since ${since}` : "",
     `lag ${lag}`,
+    deadLetters === 0 ? "" : counted(deadLetters, "dead letter"),
     outside?.members === undefined ? "" : counted(outside.members, "member"),
     pausedTiers.length === 0 ? "" : `paused ${pausedTiers.map((tier) => `tier ${tier}`).join(", ")}`,
-    breaker === undefined ? "" : `breaker ${breaker}`
+    breaker === undefined ? "" : `breaker ${breaker}`,
+    holds.map(holdText).join("; ")
   ].map(LogFormat.oneLine)
 }
+
+const holdText = ({ tier, by, reason }: Answers.BindingHold): string =>
+  `${tier === undefined ? "held" : `tier ${tier} held`} by ${by}: ${reason}`
 
 const statusText = ({ health, bindings }: Status): string =>
   [

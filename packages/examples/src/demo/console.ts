@@ -16,19 +16,18 @@ export const isWanted: boolean = process.argv.includes("--console")
 
 const permissions = Authorizer.Permission.literals
 
-/** A rehearsal charges nobody: the bank takes every card. */
-const dryRun = Layer.succeed(Payments, { charge: () => Effect.void, setDown: () => Effect.void })
-
 /** Orders of the scenario have smaller numbers. */
 const firstOrder = 10_000
 
-/** Runs until it is interrupted. */
+/** Runs until it is interrupted. The incident is over: a replay of the letters that name `GatewayDown` passes. */
 export const run = Effect.gen(function* () {
+  const payments = yield* Payments
+  yield* payments.reachAll
   const { names } = yield* Cluster
   const checkout = yield* Checkout
   const token = randomBytes(12).toString("hex")
   const instance = EventBusAdmin.layer().pipe(
-    Layer.provideMerge(Binding.layer(Binding.rehearsable(binding(names), dryRun)))
+    Layer.provideMerge(Binding.layer(Binding.rehearsable(binding(names), Payments.dryRun)))
   )
   const authorizer = Authorizer.fromTokens([{ token: Redacted.make(token), name: "you", permissions }])
   const context = yield* Layer.build(AdminServer.layer(instance, { host: "127.0.0.1", port: 0, authorizer }))
@@ -36,7 +35,8 @@ export const run = Effect.gen(function* () {
   Screen.print([
     "",
     `  The console: ${Screen.bold(`${address}/eventbus/console#token=${token}`)}`,
-    Screen.dim("  It has the dead letters of this run, and new orders keep coming. Ctrl-C ends it.")
+    `  The command line: ${Screen.bold(`EVENTBUS_TOKEN=${token} npx eventbus status --url ${address}`)}`,
+    Screen.dim("  The gateway is back. The dead letters of this run are there, and new orders keep coming. Ctrl-C ends it.")
   ])
   for (let index = firstOrder; ; index++) yield* Effect.delay(checkout.place(arrival(index)), "1 second")
 }).pipe(Effect.scoped)

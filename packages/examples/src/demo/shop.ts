@@ -38,6 +38,8 @@ export class Payments extends Context.Service<
     readonly charge: (order: Order, id: string) => Effect.Effect<void, GatewayDown | CardDeclined>
     /** Sets whether the bank answers at all. */
     readonly setDown: (isDown: boolean) => Effect.Effect<void>
+    /** From now on the bank charges unreachable cards, too. */
+    readonly reachAll: Effect.Effect<void>
   }
 >()("@eventbus/examples/demo/Payments") {
   static readonly layer: Layer.Layer<Payments, never, Broker.Broker | Cluster> = Layer.effect(
@@ -46,9 +48,9 @@ export class Payments extends Context.Service<
       const broker = yield* Broker.Broker
       const { names } = yield* Cluster
       const producer = yield* Effect.orDie(broker.producer())
-      const bank = makeBank()
+      const bank = makeBank(2)
       return Payments.of({
-        setDown: (isDown) => Effect.sync(() => bank.setDown(isDown)),
+        ...controls(bank),
         charge: Effect.fnUntraced(function* (order, id) {
           yield* bank.ask(order)
           const payment = { topic: names.payments, key: encoder.encode(id), value: encoder.encode(order.id) }
@@ -57,7 +59,24 @@ export class Payments extends Context.Service<
       })
     })
   )
+
+  /** For rehearsals after `reachAll`: the bank answers as it would answer a replay, and no payment is written. */
+  static readonly dryRun: Layer.Layer<Payments> = Layer.effect(
+    Payments,
+    Effect.gen(function* () {
+      // A replay tries again while the bank is busy; a rehearsal has one attempt.
+      const bank = makeBank(0)
+      const payments = Payments.of({ ...controls(bank), charge: (order) => bank.ask(order) })
+      yield* payments.reachAll
+      return payments
+    })
+  )
 }
+
+const controls = (bank: ReturnType<typeof makeBank>) => ({
+  setDown: (isDown: boolean) => Effect.sync(() => bank.setDown(isDown)),
+  reachAll: Effect.sync(bank.reachAll)
+})
 
 export const binding = (names: Names): Binding.Binding<Payments> =>
   Binding.make("orders", {
@@ -89,11 +108,14 @@ export const binding = (names: Names): Binding.Binding<Payments> =>
 /** Delays of the retry topics, the first tier first: short, so that a demo can wait for them. */
 export const retryDelaysMillis: ReadonlyArray<number> = [2_000, 4_000]
 
-/** A bank whose answer depends on the card, unless it is down. A busy bank answers the third request for an order. */
-const makeBank = () => {
+/** A bank whose answer depends on the card, unless it is down. A busy bank refuses the first requests for an order, as many as `refusals` says. */
+const makeBank = (refusals: number) => {
   const asked = new Map<string, number>()
   let isDown = false
+  let reachesAll = false
   const ask = ({ id, amount, card }: Order): Effect.Effect<void, GatewayDown | CardDeclined> => {
+    // A bug does not wait for the bank.
+    if (card === "cursed") return Effect.die(new TypeError(`cannot read property 'limit' of undefined (${id})`))
     if (isDown) return Effect.delay(new GatewayDown({ order: id }), "20 millis")
     const times = (asked.get(id) ?? 0) + 1
     asked.set(id, times)
@@ -103,19 +125,20 @@ const makeBank = () => {
       case "slow":
         return answer
       case "busy":
-        return times < 3 ? Effect.andThen(answer, new GatewayDown({ order: id })) : answer
+        return times <= refusals ? Effect.andThen(answer, new GatewayDown({ order: id })) : answer
       case "declined":
         return Effect.andThen(answer, new CardDeclined({ order: id }))
       case "unreachable":
-        return Effect.andThen(answer, new GatewayDown({ order: id }))
-      case "cursed":
-        return Effect.die(new TypeError(`cannot read property 'limit' of undefined (${id})`))
+        return reachesAll ? answer : Effect.andThen(answer, new GatewayDown({ order: id }))
     }
   }
   return {
     ask,
     setDown: (down: boolean) => {
       isDown = down
+    },
+    reachAll: () => {
+      reachesAll = true
     }
   }
 }
