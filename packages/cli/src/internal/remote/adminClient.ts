@@ -2,13 +2,14 @@
  * The admin API of a running process, as a typed client. `EVENTBUS_TOKEN` is the credential: a flag would show in the list of processes.
  */
 import * as AdminApi from "@eventbus/admin/AdminApi"
-import { Config, Data, Effect, Option, Predicate, Redacted } from "effect"
+import { Config, Data, Effect, Option, Predicate, Redacted, Schema } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import type { Failed } from "../dlt/operator.ts"
 import { CommandFailed, exitCodes, refuseUsage } from "../failures.ts"
 import { adminFetch, reasonOf } from "./adminFetch.ts"
 import { doneOnce } from "./doneOnce.ts"
+import { refusedFlag } from "./refusedFlag.ts"
 
 export type Client = HttpApiClient.ForApi<AdminApi.AdminApi>
 
@@ -25,7 +26,10 @@ const credentialOf = Effect.gen(function* () {
   const given = Option.map(yield* Effect.orDie(token), (secret) => Redacted.value(secret).trim())
   if (Option.exists(given, (text) => !/^[\x20-\x7e]*$/.test(text)))
     return yield* refuseUsage("EVENTBUS_TOKEN has a character that no credential has, such as a line break")
-  return Option.map(given, (text) => Redacted.make(text))
+  return Option.map(
+    Option.filter(given, (text) => text !== ""),
+    (text) => Redacted.make(text)
+  )
 })
 
 /** The client, and how its answers are asked for: a failure of the way there names the address. */
@@ -37,12 +41,22 @@ export const apiOf = Effect.fnUntraced(function* (address: string) {
     transformClient: (http) => doneOnce(HttpClient.mapRequest(http, signed(credential)))
   }).pipe(Effect.provide(FetchHttpClient.layer))
   const asked = <A, E>(asking: Effect.Effect<A, E>): Effect.Effect<A, Failed> =>
-    Effect.raceFirst(asking, whenSilent(`${origin}${prefix}/health`)).pipe(
-      Effect.provideService(FetchHttpClient.Fetch, adminFetch),
-      Effect.catch((error) =>
-        isAnswer(error) ? Effect.fail(error) : Effect.flatMap(failedOf(address, error), Effect.fail)
+    Effect.suspend(() => {
+      let isSent = false
+      const sending: typeof fetch = (...request) => {
+        isSent = true
+        return adminFetch(...request)
+      }
+      return Effect.raceFirst(asking, whenSilent(`${origin}${prefix}/health`)).pipe(
+        Effect.provideService(FetchHttpClient.Fetch, sending),
+        Effect.catch((error) => {
+          if (!isSent && Schema.isSchemaError(error)) return refuseUsage(refusedFlag(error.issue))
+          return isAnswer(error)
+            ? Effect.fail(ofCredential(error, Option.isSome(credential)))
+            : Effect.flatMap(failedOf(address, error), Effect.fail)
+        })
       )
-    )
+    })
   return { client, asked }
 })
 
@@ -83,6 +97,12 @@ export const read = Effect.fnUntraced(function* (address: string) {
   const path = url.pathname.replace(/\/+$/, "")
   return { origin: url.origin, prefix: path === "" ? "/eventbus" : (path as `/${string}`) } as const
 })
+
+/** The refusal of a credential names the variable that has it. */
+const ofCredential = (error: Failed, isGiven: boolean): Failed =>
+  error._tag === "Unauthorized"
+    ? { _tag: error._tag, message: `${error.message} EVENTBUS_TOKEN ${isGiven ? "has another one" : "is not set"}.` }
+    : error
 
 /** An error that the process has answered. */
 const isAnswer = (error: unknown): error is Failed =>
