@@ -45,11 +45,16 @@ export const run = (version: string) =>
 /** The message may quote a record or a server, whose text must not drive the terminal. */
 const printable = (message: string): string => message.split("\n").map(LogFormat.oneLine).join("\n")
 
+/** Each character of `-1@5` would be an unknown flag of its own. */
+const negativeNumber =
+  "an argument is a negative number; allowed is 0 or more, also on both sides of partition@offset, such as 3@17"
+
 /** A wrong command line prints its errors and a hint instead of the whole help page. */
 const presenter: CliOutput.Presenter = {
   present: (event) => {
     if (event._tag !== "InvalidInvocation") return CliOutput.defaultPresenter.present(event)
-    const messages = event.errors.map(({ message }) => message)
+    const negative = event.errors.find((error) => error._tag === "UnrecognizedOption" && /^-\d/.test(error.option))
+    const messages = negative === undefined ? event.errors.map(({ message }) => message) : [negativeNumber]
     return Console.error([...messages, `${event.commandPath.join(" ")} --help lists commands and flags`].join("\n"))
   }
 }

@@ -198,6 +198,10 @@ describe("eventbus", () => {
       for (const [args, message] of [
         [["plan"], /^Missing required argument: file\n/],
         [["plan", "app.yaml", "--chek"], /^Unrecognized flag: --chek(.*\n)+.*--check/],
+        [
+          ["dlt", "show", "app.yaml", "orders", "-1@5"],
+          /^an argument is a negative number; allowed is 0 or more, .* 3@17\n/
+        ],
         [["trail", "app.yaml", "orders"], /^name the record by --key or by --at/],
         [["trail", "app.yaml", "orders", "--at", "1"], /^--at is "1"; allowed is partition@offset/],
         [

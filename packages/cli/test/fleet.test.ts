@@ -54,7 +54,10 @@ describe("eventbus --fleet --url", () => {
         "default:orders of group orders-group is held in the whole fleet until 2100-01-01T00:00:00.000Z\n2 of 2 processes answered\n"
       )
       assert.deepStrictEqual((yield* other.connector.snapshot("orders")).pausedBy, ["fleet"])
-      assert.match((yield* run("status")).out, /\ndefault:orders {2}PAUSED \(fleet\) .* held by operator: the shop.*is full\n$/)
+      assert.match(
+        (yield* run("status")).out,
+        /\ndefault:orders {2}PAUSED \(fleet\) .* held by operator: the shop.*is full\n$/
+      )
       const shown = yield* run("fleet")
       assert.deepStrictEqual([shown.code, shown.err], [0, ""])
       assert.match(shown.out, /^2 processes, 0 stale: 1 of 1\.\d\.\d, 1 of 1\.\d\.\d\n/)

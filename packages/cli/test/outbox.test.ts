@@ -1,4 +1,5 @@
 /** `eventbus outbox dead groups|list|show|plan|apply|receipt` and `eventbus outbox replay`, on an embedded database. */
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { EventEnvelope, OutboxSchema, OutboxStore } from "@eventbus/outbox"
@@ -94,6 +95,11 @@ describe("eventbus outbox dead", () => {
       assert.deepStrictEqual([planned.code, planned.err], [0, ""])
       assert.match(planned.out, /^plan \w{32}: 2 dead events would be replayed\n[\s\S]*events +e-0, e-2\n/)
       assert.match(planned.out, /apply it: eventbus outbox dead apply --outbox \S+outbox\.ts plan\.json\n$/)
+      const before = yield* outbox(folder, "dead receipt", file)
+      assert.match(
+        before.out,
+        /^plan \w{32}: replay of 2 dead events\n {2}2 untouched\n {2}the plan was not applied\n$/
+      )
       const applied = yield* outbox(folder, "dead apply", file)
       assert.match(applied.out, /^plan \w{32}: replay of 2 dead events is done\n {2}2 wait\n {2}the receipt is open\n$/)
       assert.strictEqual(applied.code, 0)
@@ -107,7 +113,10 @@ describe("eventbus outbox dead", () => {
       assert.deepStrictEqual([again.code, again.out], [1, ""])
       assert.match(again.err, /Nothing was done: 2 of the 2 events of plan \w{32} have changed/)
       const taken = yield* outbox(folder, "dead plan", "--all", "--out", file, ...why)
-      assert.strictEqual(taken.code, 3)
+      assert.deepStrictEqual(taken, {
+        ...{ code: 2, out: "" },
+        err: "--out is plan.json; allowed is the name of a new file, in a folder that is there\n"
+      })
     })
   )
 
@@ -117,13 +126,26 @@ describe("eventbus outbox dead", () => {
       const file = join(folder, "plan.json")
       const discard = ["--action", "discard", "--out", file, ...why]
       const empty = yield* outbox(folder, "dead plan", "--type", "Paid", ...discard)
-      assert.match(empty.out, /^plan \w{32}: nothing is selected\n/)
+      assert.match(empty.out, /^plan \w{32}: nothing is selected: no dead event meets type Paid\n/)
       assert.strictEqual(empty.code, 1)
       const made = json(yield* outbox(folder, "dead plan", "--all", "--json", ...discard))
       assert.deepInclude(made, { action: "discard", count: 3, reason: "INC-1204" })
       const applied = yield* outbox(folder, "dead apply", file, "--json")
       assert.deepInclude(json(applied), { state: "done", gone: 3, dealtWith: 3 })
       assert.match((yield* outbox(folder, "dead list")).out, /^no dead events\n$/)
+    })
+  )
+
+  it.live("OPS-12 OPS-22 a group or an id that no dead event has is named", () =>
+    Effect.gen(function* () {
+      const folder = yield* withDead
+      const listed = yield* outbox(folder, "dead list", "--group", "nope", "--aggregate-id", "7")
+      assert.deepStrictEqual(listed, { code: 0, out: "no dead events of group nope, aggregate 7\n", err: "" })
+      const empty = yield* outbox(folder, "dead plan", "--group", "nope", ...why)
+      assert.match(empty.out, /^plan \w{32}: nothing is selected: no dead event meets group nope\n/)
+      const some = yield* outbox(folder, "dead plan", "--id", "e-0", "--id", "e-9", "--json", ...why)
+      assert.deepStrictEqual([some.code, json(some).count], [0, 1])
+      assert.strictEqual(some.err, "no dead event that meets the flags has the id e-9\n")
     })
   )
 
@@ -151,7 +173,11 @@ describe("eventbus outbox dead", () => {
       assert.match(yield* refused("--all", "--rate", "0"), /^--rate is 0; allowed is a whole number, 1 to 100000\n$/)
       assert.match(yield* refused("--all", "--canary-wait", "soon"), /^--canary-wait is 'soon'; allowed is a duration/)
       assert.match(yield* refused("--id", "größe"), /^--id is 'größe'; allowed is the id of an event/)
-      assert.match(yield* refused("--all", "--action", "discard", "--canary", "1"), /^--canary is .*only replay has it/)
+      assert.match(
+        yield* refused("--all", "--action", "discard", "--canary", "1"),
+        /^--canary is 1; allowed is nothing: only replay has it/
+      )
+      assert.match(yield* refused("--all", "--type", "Paid"), /^--all is true; allowed is no 'all' beside eventType\n$/)
       assert.strictEqual((yield* outbox(folder, "dead list", "--after", "x")).code, 2)
       assert.strictEqual((yield* eventbus(folder, "outbox", "dead", "groups")).code, 2)
     })
@@ -163,7 +189,11 @@ describe("eventbus outbox dead", () => {
       const none = yield* outbox(folder, "dead apply", join(folder, "text.json"))
       assert.deepStrictEqual([none.code, none.out], [1, ""])
       assert.match(none.err, /^text\.json has no plan: allowed is a file that 'outbox dead plan --out' has written\n$/)
-      assert.strictEqual((yield* outbox(folder, "dead receipt", join(folder, "absent.json"))).code, 3)
+      for (const path of [join(folder, "absent.json"), tmpdir()]) {
+        const absent = yield* outbox(folder, "dead receipt", path)
+        assert.deepStrictEqual([absent.code, absent.out], [2, ""])
+        assert.match(absent.err, /^the plan is \S+; allowed is a file that 'outbox dead plan --out' has written\n$/)
+      }
       const made = yield* outbox(folder, "dead plan", "--id", "e-0", "--json", ...why)
       const other = yield* folderWith({ "plan.json": made.out.replace('"e-0"', '"e-1"').replace('"e-0"', '"e-1"') })
       const changed = yield* outbox(folder, "dead apply", join(other, "plan.json"))

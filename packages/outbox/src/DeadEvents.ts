@@ -82,7 +82,7 @@ export const Selection = Schema.Struct({
   aggregateId: text,
   /** With one of these ids: 1 to 1000. */
   eventIds: texts,
-  /** True takes every dead event. */
+  /** True takes every dead event. It stands alone. */
   all: Schema.optionalKey(Schema.Literal(true))
 })
 /** Which dead events a plan takes. */

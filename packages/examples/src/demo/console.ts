@@ -36,7 +36,9 @@ export const run = Effect.gen(function* () {
     "",
     `  The console: ${Screen.bold(`${address}/eventbus/console#token=${token}`)}`,
     `  The command line: ${Screen.bold(`EVENTBUS_TOKEN=${token} npx eventbus status --url ${address}`)}`,
-    Screen.dim("  The gateway is back. The dead letters of this run are there, and new orders keep coming. Ctrl-C ends it.")
+    Screen.dim(
+      "  The gateway is back. The dead letters of this run are there, and new orders keep coming. Ctrl-C ends it."
+    )
   ])
   for (let index = firstOrder; ; index++) yield* Effect.delay(checkout.place(arrival(index)), "1 second")
 }).pipe(Effect.scoped)

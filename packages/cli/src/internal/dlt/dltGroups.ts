@@ -15,7 +15,9 @@ export const groups = Command.make(
     ...Target.shared(),
     state: Flag.String("state").pipe(
       Flag.withMetavar("state,..."),
-      Flag.withDescription(`Only dead letters in these states: ${DeadLetterGroup.states.join(", ")}. Default: all`),
+      Flag.withDescription(
+        `Only dead letters in these states: ${DeadLetterGroup.states.join(", ")}. Letters in other states belong to no group. Default: all`
+      ),
       Flag.optional
     )
   },

@@ -22,7 +22,8 @@ const few = (names: ReadonlyArray<string>, count = names.length): string => {
   return [...shown, ...(count > shown.length ? [`${count - shown.length} more`] : [])].join(", ")
 }
 
-const selectionText = (select: DeadEvents.Selection): string => {
+/** Such as `group v1-9f86d081884c7d65, type Placed`. */
+export const selectionText = (select: DeadEvents.Selection): string => {
   const { groups, eventType, aggregateType, aggregateId, eventIds, all } = select
   const parts = [
     ...(all === undefined ? [] : ["all"]),
@@ -60,7 +61,9 @@ export const planText = (plan: DeadEvents.Plan, outbox: string, file: string | u
       ? "to apply it, plan again with --out FILE"
       : `apply it: eventbus outbox dead apply --outbox ${outbox} ${file}`
   return [
-    count === 0 ? `plan ${id}: nothing is selected` : `plan ${id}: ${counted(count, "dead event")} ${verbs[action]}`,
+    count === 0
+      ? LogFormat.oneLine(`plan ${id}: nothing is selected: no dead event meets ${selectionText(select)}`)
+      : `plan ${id}: ${counted(count, "dead event")} ${verbs[action]}`,
     ...(further === 0 ? [] : [`  ${counted(further, "further event")} need another plan after this one`]),
     ...columns(rows).map((line) => indent(1, line)),
     ...(count === 0 ? [] : [indent(1, next)])
@@ -87,10 +90,11 @@ const fates = (receipt: DeadEvents.Receipt): string => {
 export const receiptText = (receipt: DeadEvents.Receipt | DeadEvents.ApplyReport): string => {
   const { id, action, count, closed } = receipt
   const state = "state" in receipt ? ` is ${[receipt.state, receipt.stateReason].filter(Boolean).join(": ")}` : ""
+  const isUntouched = count > 0 && receipt.untouched === count
   return [
     LogFormat.oneLine(`plan ${id}: ${action} of ${counted(count, "dead event")}${state}`),
     ...(count === 0 ? [] : [`  ${fates(receipt)}`]),
-    closed ? "  the receipt is closed" : "  the receipt is open"
+    isUntouched ? "  the plan was not applied" : closed ? "  the receipt is closed" : "  the receipt is open"
   ].join("\n")
 }
 

@@ -29,6 +29,7 @@ const flagOf: Readonly<Record<string, string>> = {
   "select.aggregateType": "aggregate-type",
   "select.aggregateId": "aggregate-id",
   "select.eventIds": "id",
+  "select.all": "all",
   eventType: "type",
   aggregateType: "aggregate-type",
   aggregateId: "aggregate-id",

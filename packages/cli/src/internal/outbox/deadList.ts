@@ -8,7 +8,7 @@ import { Command, Flag } from "effect/cli"
 import * as Flags from "../flags.ts"
 import { columns, jsonText } from "../text.ts"
 import { shared, withOperator } from "./deadEvents.ts"
-import { eventAnswer, timeOf } from "./deadEventText.ts"
+import { eventAnswer, selectionText, timeOf } from "./deadEventText.ts"
 import * as Selection from "./eventSelection.ts"
 
 export const list = Command.make(
@@ -36,7 +36,7 @@ export const list = Command.make(
     const page = yield* withOperator({ outbox }, (operator, { view }) =>
       view({ action: "outboxList" }, operator.list(query))
     )
-    yield* Console.log(json ? jsonText({ ...page, events: page.events.map(eventAnswer) }) : textOf(page))
+    yield* Console.log(json ? jsonText({ ...page, events: page.events.map(eventAnswer) }) : textOf(page, query))
   })
 ).pipe(
   Command.withShortDescription("Lists dead events, the oldest first"),
@@ -50,7 +50,19 @@ export const list = Command.make(
   ])
 )
 
-const textOf = ({ events, next }: DeadEvents.DeadEventPage): string => {
+/** An empty page says of which events there are none. */
+const noneText = ({ group, eventType, aggregateType, aggregateId, after }: DeadEvents.ListQuery): string => {
+  const asked = selectionText({
+    ...(group === undefined ? {} : { groups: [group] }),
+    ...(eventType === undefined ? {} : { eventType }),
+    ...(aggregateType === undefined ? {} : { aggregateType }),
+    ...(aggregateId === undefined ? {} : { aggregateId })
+  })
+  const found = after === undefined ? "no dead events" : "no further dead events"
+  return LogFormat.oneLine(asked === "" ? found : `${found} of ${asked}`)
+}
+
+const textOf = ({ events, next }: DeadEvents.DeadEventPage, query: DeadEvents.ListQuery): string => {
   const rows = events.map(({ eventId, eventType, aggregateType, aggregateId, diedAtMicros, group, lastError = "" }) =>
     [
       eventId,
@@ -62,5 +74,5 @@ const textOf = ({ events, next }: DeadEvents.DeadEventPage): string => {
     ].map(LogFormat.oneLine)
   )
   const more = next === undefined ? [] : [`more: --after ${next}`]
-  return [...(rows.length === 0 ? ["no dead events"] : columns(rows)), ...more].join("\n")
+  return [...(rows.length === 0 ? [noneText(query)] : columns(rows)), ...more].join("\n")
 }

@@ -2,6 +2,7 @@
  * `eventbus outbox dead plan`: says what would become of dead events, and writes the plan for `apply` and `receipt`.
  */
 import { Settings } from "@eventbus/config"
+import { LogFormat } from "@eventbus/core"
 import type { DeadEvents } from "@eventbus/outbox"
 import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -51,6 +52,9 @@ export const plan = Command.make(
     )
     const file = made.count === 0 ? undefined : Option.getOrUndefined(out)
     if (file !== undefined) yield* PlanFile.write(file, made)
+    const missing = missingOf(made)
+    if (missing.length > 0)
+      yield* Console.error(LogFormat.oneLine(`no dead event that meets the flags has the id ${missing.join(", ")}`))
     yield* Console.log(json ? jsonText(made) : planText(made, outbox, file))
     if (made.count === 0) return yield* refuse("")
   })
@@ -71,6 +75,12 @@ export const plan = Command.make(
     }
   ])
 )
+
+/** The ids that somebody has named, and that no event of the plan has. */
+const missingOf = ({ count, select, events }: DeadEvents.Plan): ReadonlyArray<string> => {
+  const taken = new Set(events.map(([eventId]) => eventId))
+  return count === 0 ? [] : (select.eventIds ?? []).filter((id) => !taken.has(id))
+}
 
 /** The milliseconds of a duration. Any other text stays as it is. */
 const durationOf = (text: string): string | number => {

@@ -38,13 +38,17 @@ const selectionTable: Readonly<Record<string, Kinds.Kind>> = {
   all: Kinds.make("true", (value) => value === true)
 }
 
-/** A selection without a field is refused: it might be a mistake, and would take everything. */
+/** A selection without a field is refused: it might be a mistake, and would take everything. So is 'all' beside another field, of which only one can be meant. */
 const selection: Kinds.Kind = (path, found) => {
   const issues = Kinds.struct(selectionTable)(path, found)
   if (issues.length > 0) return issues
-  const isEmpty = Object.keys(selectionTable).every((name) => (found as Record<string, unknown>)[name] === undefined)
+  const given = found as Record<string, unknown>
+  const used = Object.keys(selectionTable).filter((name) => given[name] !== undefined)
+  const others = used.filter((name) => name !== "all").join(", ")
+  if (used.includes("all") && others !== "")
+    return [{ path: `${path}.all`, found: "true", allowed: `no 'all' beside ${others}` }]
   const names = Object.keys(selectionTable).join(", ")
-  return isEmpty ? [{ path, found: "a selection without a field", allowed: `one of ${names} at least` }] : []
+  return used.length === 0 ? [{ path, found: "a selection without a field", allowed: `one of ${names} at least` }] : []
 }
 
 const longestReason = 1_000
@@ -61,6 +65,8 @@ const aboutReplays: Readonly<Record<string, Ranges.Range>> = {
   stopAbove: range.stopAbove
 }
 
+const ofReplayOnly = Kinds.make("nothing: only replay has it", () => false)
+
 /** All issues of a request for a plan. */
 export const requestIssues = (request: unknown): Issues => {
   const required = { action: Kinds.oneOf(["replay", "discard"]), select: selection, reason }
@@ -68,7 +74,7 @@ export const requestIssues = (request: unknown): Issues => {
   const { action, ...given } = { ...(request as Record<string, unknown>) }
   if (action !== "discard") return issues
   const needless = Object.keys(aboutReplays).filter((name) => given[name] !== undefined)
-  return [...issues, ...needless.map((path) => ({ path, found: "a value", allowed: "nothing: only replay has it" }))]
+  return [...issues, ...needless.flatMap((path) => ofReplayOnly(path, given[path]))]
 }
 
 const cursor = Kinds.make(
