@@ -18,12 +18,9 @@ describe("eventbus --url", () => {
       const { web } = yield* start({ bindings: [refusing] })
       const url = yield* served(web)
       const long = "x".repeat(10_000)
-      const fingerprint = "a fingerprint such as v1-9f86d081884c7d65 or own-payments"
       const why = "a text that says why, for the log: 1 to 1000 characters"
       const topic = "the topic of the record, where it is not the main one of the binding"
       for (const [line, flag, allowed] of [
-        [["dlt", "list", "orders", "--group", "nope"], "group", fingerprint],
-        [["dlt", "list", "orders", "--before", "zzz"], "before", "'next' of the page before"],
         [["dlt", "list", "orders", "--text", ""], "text", "a text, 1 to 200 characters"],
         [["audit", "--binding", ""], "binding", "the name of a binding, or {cluster}:{binding}"],
         [["pause", "orders", "--reason", long], "reason", why],
@@ -33,6 +30,14 @@ describe("eventbus --url", () => {
       ] as const) {
         const err = `--${flag} has a value that no process takes; allowed is ${allowed}\n`
         assert.deepStrictEqual(yield* withToken(token, ...line, "--url", url), { code: 2, out: "", err })
+      }
+      for (const [flag, value, allowed] of [
+        ["--group", "nope", "a fingerprint such as v1-9f86d081884c7d65 or own-payments"],
+        ["--before", "zzz", "the cursor of the page before"]
+      ] as const) {
+        const err = `${flag} is ${value}; allowed is ${allowed}\n`
+        const ended = yield* withToken(token, "dlt", "list", "orders", flag, value, "--url", url)
+        assert.deepStrictEqual(ended, { code: 2, out: "", err })
       }
     })
   )

@@ -2,9 +2,10 @@
  * `eventbus dlt list`: dead letters one by one, the newest first.
  */
 import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
-import { DeadLetterList, LogFormat } from "@eventbus/core"
-import { Console, Effect } from "effect"
+import { DeadLetterList, DeadLetterSelection, LogFormat } from "@eventbus/core"
+import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { refuseUsage } from "../failures.ts"
 import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { columns, jsonText } from "../text.ts"
@@ -31,6 +32,7 @@ export const list = Command.make(
   Effect.fnUntraced(function* ({ group, state, text, before, limit, json, ...source }) {
     const target = yield* Target.read(source, [])
     const states = yield* statesOf(state, DeadLetterList.states)
+    yield* checkPage(group, before)
     const query: DeadLetterList.Query = {
       limit,
       ...Flags.given("fingerprint", group),
@@ -51,6 +53,14 @@ export const list = Command.make(
     { command: "eventbus dlt list app.yaml orders --group v1-9f86d081884c7d65 --text o-17", description: "Of a group" }
   ])
 )
+
+/** The group and the cursor are refused before the cluster or the process is asked. */
+const checkPage = Effect.fnUntraced(function* (group: Option.Option<string>, before: Option.Option<string>) {
+  const [issue] = Option.isNone(group) ? [] : DeadLetterSelection.issues({ fingerprints: [group.value] })
+  if (issue !== undefined) return yield* refuseUsage(`--group is ${issue.given}; allowed is ${issue.expected}`)
+  if (Option.isSome(before) && !DeadLetterList.isCursor(before.value))
+    return yield* refuseUsage(`--before is ${before.value.slice(0, 100)}; allowed is the cursor of the page before`)
+})
 
 const textOf = ({ letters, next }: DeadLetterAnswers.Page): string => {
   const rows = letters.map((letter) => {
