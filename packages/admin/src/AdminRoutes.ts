@@ -62,15 +62,20 @@ export const layer = (options: Options = {}): Layer.Layer<never, never, EventBus
     Layer.provide(KeyedRequests.layer),
     Layer.provide(HttpServer.layerServices)
   )
-  // Not for HEAD, which the router answers by the routes of GET.
-  const others = (["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const).map((method) =>
-    HttpRouter.add(method, `${paths.prefix}/*`, (request) => Effect.succeed(Failures.noRoute(api, request)))
+  const consolePath = `${paths.prefix}/console` as const
+  const hasConsole = options.console !== false
+  const pages = [`${paths.prefix}/openapi.json`, ...(hasConsole ? [consolePath] : [])]
+  const others = (["GET", ...notGet] as const).map((method) =>
+    HttpRouter.add(method, `${paths.prefix}/*`, (request) => Effect.succeed(Failures.noRoute(api, pages, request)))
   )
-  const page = options.console === false ? Layer.empty : ConsoleRoute.layer(`${paths.prefix}/console`)
+  const page = hasConsole ? ConsoleRoute.layer(consolePath) : Layer.empty
   return Layer.mergeAll(routes, page, ...others, probes(paths, options.metrics)).pipe(
     Layer.provide(HttpRouter.middleware((respond) => Failures.asAnswers(Failures.onlyAsSpelled(respond))).layer)
   )
 }
+
+/** Without HEAD, which the router answers by the routes of GET. */
+const notGet = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const
 
 const probes = (paths: Paths.Paths, metrics: Effect.Effect<string> | undefined) =>
   HttpRouter.use(
@@ -80,6 +85,10 @@ const probes = (paths: Paths.Paths, metrics: Effect.Effect<string> | undefined) 
         Effect.map(admin.health, (health) =>
           HttpServerResponse.jsonUnsafe({ status: health[is] ? "UP" : "DOWN" }, { status: health[is] ? 200 : 503 })
         )
+      for (const path of [paths.live, paths.ready, ...(metrics === undefined ? [] : [paths.metrics])]) {
+        for (const method of notGet)
+          yield* router.add(method, path, Effect.succeed(Failures.methodNotAllowed(path, method, "GET")))
+      }
       yield* router.add("GET", paths.live, probe("live"))
       yield* router.add("GET", paths.ready, probe("ready"))
       if (metrics === undefined) return

@@ -40,7 +40,7 @@ export interface AdminTransforms {
     DeadLetterAnswers.Transformed,
     EventBusConnector.BindingLookupError | BrokerError.BrokerError | Replay.InvalidArgument | DeadLetterNotFound
   >
-  /** The same for the first letters of a plan. Empty for a plan without a transform, whose copies have the bytes of their letters. */
+  /** The same for the first letters of a plan. Empty, with a note, for a plan without a transform, whose copies have the bytes of their letters. */
   readonly planSample: (
     name: string,
     id: string,

@@ -269,6 +269,9 @@ const letterOperations = (
       const { path, given, expected } = issue
       return yield* new Replay.InvalidArgument({ command: "rehearse", argument: path, given, expected })
     }
+    const { transform } = options ?? {}
+    if (transform !== undefined && !letters.transforms.includes(transform))
+      return yield* unknownTransform(transform, letters.transforms)
     const begun = yield* rehearsals.begin(yield* keyOf(name), letters.rehearse(selection, options))
     return LetterAnswers.rehearsalOf(begun, false)
   }),
@@ -276,3 +279,9 @@ const letterOperations = (
     return LetterAnswers.rehearsalOf(yield* rehearsals.find(yield* keyOf(name), id), shown(payload))
   })
 })
+
+/** As the rehearsal would say in the background, where nobody hears it. */
+const unknownTransform = (given: string, known: ReadonlyArray<string>) => {
+  const expected = known.length === 0 ? "none: in this process the binding has no transforms" : known.join(", ")
+  return new Replay.InvalidArgument({ command: "rehearse", argument: "transform", given, expected })
+}

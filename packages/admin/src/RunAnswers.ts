@@ -70,7 +70,9 @@ export type Plan = typeof Plan.Type
 /** The effect of the transform of a plan on its first letters. */
 export const PlanSample = Schema.Struct({
   /** Empty for a plan without a transform. */
-  letters: Schema.Array(Transformed)
+  letters: Schema.Array(Transformed),
+  /** Says of a plan without a transform that it has none. */
+  note: Schema.optionalKey(Schema.String)
 })
 export type PlanSample = typeof PlanSample.Type
 

@@ -183,7 +183,8 @@ describe("OPS-06 the difference of a transform over HTTP", () => {
         ]
       )
       assert.strictEqual((yield* call("GET", `${dlt}/plans/${id}/sample`)).body.letters.length, 3)
-      assert.deepStrictEqual((yield* call("GET", `${dlt}/plans/${yield* plan({})}/sample`)).body, { letters: [] })
+      const bare = yield* call("GET", `${dlt}/plans/${yield* plan({})}/sample`)
+      assert.deepStrictEqual(bare.body.letters, [])
       const unknown = yield* call("GET", `${dlt}/plans/${id.replace(/^./, "0")}x/sample`)
       assert.include([400, 404], unknown.status)
     })

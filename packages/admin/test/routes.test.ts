@@ -289,7 +289,7 @@ describe("dead letters over HTTP", () => {
     Effect.gen(function* () {
       const { call, memory } = yield* withLetters(3)
       const path = "/eventbus/bindings/orders/dlt?olderThan"
-      for (const older of ["7d", "1%20hour", "PT1H", "2020-01-01T00:00:00Z", "0"]) {
+      for (const older of ["7d", "1%20hour", "PT1H", "2020-01-01T00:00:00Z"]) {
         const { status, body } = yield* call("DELETE", `${path}=${older}`)
         assert.deepStrictEqual([status, body], [200, { purged: 0 }], older)
       }

@@ -254,6 +254,13 @@ describe("eventbus", () => {
           ["dlt", "purge", "app.yaml", "orders", "--older-than", "old"],
           /^--older-than is "old"; allowed is a duration/
         ],
+        ...["7", "2999-01-01"].map(
+          (older) =>
+            [
+              ["dlt", "purge", "app.yaml", "orders", "--older-than", older],
+              /^--older-than is .*; allowed is a duration such as 7d, or a time in ISO-8601 that is not in the future/
+            ] as const
+        ),
         [["status"], /^Missing required flag: --url/],
         [["dlt", "restore", "app.yaml", "orders", "--all", "--reason", " "], /^--reason is empty/],
         [["dlt", "pause", "app.yaml", "orders", runId], /^Missing required flag: --reason/],

@@ -1,9 +1,8 @@
 /**
  * Every key of a configuration, with its default, range and meaning (connector seed §4.1): one schema for files, variables, code and requests.
  *
- * Names are those of the options in code, `Ms` behind durations; defaults are core's. The seed's names for the same (`tier0`, `dlt`) are aliases. A file writes
- * a name as it is here (`groupId`) or in kebab case (`group-id`), and may leave out the `Ms` of a duration. Times are milliseconds here; a file writes
- * a number of them, or text such as `10s`, `1m 30s`, `10 seconds` or `PT10S`.
+ * Names are those of the options in code, `Ms` behind durations; defaults are core's. The seed's names for the same (`tier0`, `dlt`) are aliases. A file writes a name as it
+ * is here (`groupId`) or in kebab case (`group-id`), and may leave out the `Ms` of a duration. Times are milliseconds here; a file writes a number of them, or `1m 30s`.
  */
 import { Broker, Choices, Defaults, Ranges } from "@eventbus/core"
 import { Schema } from "effect"
@@ -30,9 +29,10 @@ export { Audit, Fleet } from "./internal/schema/operatingSchema.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
 export const parseDuration: (text: string) => number = Durations.parse
-
 /** The epoch milliseconds of a time as a request or a command line has it: ISO-8601 with `Z` or an offset, a date in UTC, or epoch milliseconds; NaN for any other text. */
 export const parseTime: (text: string) => number = Times.parse
+/** The time before which something is deleted: a duration ago, or a time. NaN for any other text, a time in the future, and milliseconds before 2000 (a forgotten unit). */
+export const parseCutoff: (text: string, nowMillis: number) => number = Times.parseCutoff
 
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey

@@ -92,4 +92,16 @@ describe("a named binding", () => {
     )
     assert.deepStrictEqual(["", "7", "tomorrow"].map(Settings.parseDuration), [Number.NaN, Number.NaN, Number.NaN])
   })
+
+  it("ADM-11 what is deleted lies before a duration ago or a time, never before one to come or a number without its unit", () => {
+    const now = Date.UTC(2026, 0, 8)
+    const cutoff = (text: string) => Settings.parseCutoff(text, now)
+    const since = Date.UTC(2026, 0, 1)
+    assert.deepStrictEqual(["7d", "2026-01-01", String(since)].map(cutoff), [since, since, since])
+    assert.strictEqual(cutoff("1970-01-01"), 0)
+    // A clock may be a minute fast.
+    assert.strictEqual(cutoff("2026-01-08T00:01:00Z"), now + 60_000)
+    for (const wrong of ["2026-01-08T00:02:00Z", String(now + 60_001), "7", "0", "-5", "946684799999", "old"])
+      assert.isNaN(cutoff(wrong), wrong)
+  })
 })

@@ -22,7 +22,10 @@ export interface PlanRequest {
   readonly rate?: number
   /** How many copies come first and alone: the others wait for their fate. A whole number, 0 (none) to 1 000 000. For copies only. Default 20. */
   readonly canary?: number
-  /** How long the others wait for the fate of the canary, when not all of it is decided before. 0 to 2^31 - 1 ms. For copies only. Default 60 seconds. */
+  /**
+   * How long the others wait for the fate of the canary, when not all of it is decided before. The run stops itself when none of it is decided by then, unless `stopAbove` is
+   * 100. 0 to 2^31 - 1 ms. For copies only. Default 60 seconds.
+   */
   readonly canaryWait?: Duration.Input
   /**
    * The run stops itself when more than this share of the decided copies came back, in percent: 0 to 100, where 100 never stops. It is judged after the canary, and from 20

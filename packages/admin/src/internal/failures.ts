@@ -9,24 +9,32 @@ import type { AdminApi } from "../AdminApi.ts"
 const answer = (status: number, _tag: string, message: string, headers: Record<string, string> = {}) =>
   HttpServerResponse.jsonUnsafe({ _tag, message }, { status, headers })
 
-/** 405 with the methods of a path that is one, else 404. */
+interface Route {
+  readonly method: string
+  readonly path: string
+}
+
+/** 405 with the methods of a path that is one, else 404. `pages`: the paths beside the API that take GET. */
 export const noRoute = (
   api: AdminApi,
+  pages: ReadonlyArray<string>,
   { method, originalUrl }: HttpServerRequest.HttpServerRequest
 ): HttpServerResponse.HttpServerResponse => {
   const path = pathOf(originalUrl)
   const methods = Object.values(api.groups)
-    .flatMap(
-      ({ endpoints }): ReadonlyArray<{ readonly method: string; readonly path: string }> => Object.values(endpoints)
-    )
+    .flatMap(({ endpoints }): ReadonlyArray<Route> => Object.values(endpoints))
+    .concat(pages.map((page) => ({ method: "GET", path: page })))
     .filter((endpoint) => matches(endpoint.path, path))
     .map((endpoint) => endpoint.method)
   if (methods.length === 0 || isAmbiguous(path)) return notFound(path)
   if (methods.includes(method))
     return answer(404, "RouteNotFound", "A part of the path is longer than 1024 characters.")
-  const allow = methods.sort().join(", ")
-  return answer(405, "MethodNotAllowed", `${path} takes ${allow}, not ${method}.`, { allow })
+  return methodNotAllowed(path, method, methods.sort().join(", "))
 }
+
+/** 405. */
+export const methodNotAllowed = (path: string, method: string, allow: string): HttpServerResponse.HttpServerResponse =>
+  answer(405, "MethodNotAllowed", `${path} takes ${allow}, not ${method}.`, { allow })
 
 /** 404. */
 export const notFound = (path: string): HttpServerResponse.HttpServerResponse =>

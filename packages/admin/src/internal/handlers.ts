@@ -3,7 +3,8 @@
  */
 import { IncomingMessage, type ServerResponse } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Clock, Effect, Layer, Predicate } from "effect"
+import { Settings } from "@eventbus/config"
+import { Clock, Effect, Layer, Predicate, Result } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
@@ -16,6 +17,7 @@ import { Caller } from "./middlewares.ts"
 import { allowed, cutoffOf } from "./parameters.ts"
 import { jsonText, onCluster, parsed } from "./requests.ts"
 import * as RunHandlers from "./runs/runHandlers.ts"
+import { kindOf } from "./selectionBody.ts"
 import * as StateStream from "./stateStream.ts"
 import * as StuckCallers from "./stuckCallers.ts"
 
@@ -41,7 +43,7 @@ const bindings = (api: AdminApi) =>
           Effect.gen(function* () {
             const text = yield* jsonText(request)
             const { tell } = yield* Caller
-            const body = parsed(text)
+            const body = Result.getOrUndefined(parsed(text))
             if (Predicate.hasProperty(body, "name") && typeof body.name === "string")
               yield* tell({ binding: body.name })
             return yield* Effect.tap(admin.registerJson(text), ({ key }) => tell({ binding: key }))
@@ -99,10 +101,13 @@ const deadLetters = (api: AdminApi) =>
         },
         replayToTier: ({ params, query }) => onCluster(admin.replayToTier(params.name, query.tier, query.count)),
         stats: ({ params }) => onCluster(admin.stats(params.name)),
-        purge: ({ params, query }) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            onCluster(admin.purge(params.name, cutoffOf(query.olderThan, now)))
-          )
+        purge: ({ params, query: { olderThan } }) =>
+          Effect.gen(function* () {
+            const before = Settings.parseCutoff(olderThan, yield* Clock.currentTimeMillis)
+            if (!Number.isNaN(before)) return yield* onCluster(admin.purge(params.name, before))
+            const issue = { path: "olderThan", found: kindOf(olderThan), allowed: allowed.olderThan }
+            return yield* new InvalidRequest({ issues: [issue] })
+          })
       })
     })
   )

@@ -2,13 +2,13 @@
  * The handlers of the routes about dead letters, one by one and in groups. Each asks whether its caller may see payloads.
  */
 import { DeadLetterGroup } from "@eventbus/core"
-import { Effect, Result } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
 import { Caller, payloadView } from "./middlewares.ts"
-import { jsonText, onCluster, parsed, positionOf } from "./requests.ts"
+import { bodyOf, onCluster, positionOf } from "./requests.ts"
 import { targetOf } from "./runs/selectionTarget.ts"
 import * as SelectionBody from "./selectionBody.ts"
 
@@ -21,9 +21,7 @@ export const layer = (api: AdminApi) =>
       return handlers
         .handleRaw("rehearse", ({ params, request }) =>
           Effect.gen(function* () {
-            const body = SelectionBody.readBody(parsed(yield* jsonText(request)))
-            if (Result.isFailure(body)) return yield* new InvalidRequest({ issues: body.failure })
-            const { select, ...options } = body.success
+            const { select, ...options } = yield* bodyOf(request, SelectionBody.readBody)
             const { demand, tell } = yield* Caller
             yield* tell({ target: { ...targetOf(select), ...options } })
             if (options.transform !== undefined) yield* demand("transform")

@@ -14,7 +14,8 @@ export const allowed = {
   to: "a time later than from: ISO-8601 with Z or an offset, or epoch milliseconds",
   after: "a time (ISO-8601 with Z or an offset, or epoch milliseconds), or a duration such as 24h: so long ago",
   binding: "the name of a binding, or {cluster}:{binding}",
-  olderThan: "a time (ISO-8601 with Z or an offset, or epoch milliseconds), or a duration such as 7d, 12 hours or P7D",
+  olderThan:
+    "a time that is not in the future (ISO-8601 with Z or an offset, or epoch milliseconds, from 2000 on), or a duration such as 7d, 12 hours or P7D",
   state: `one or more of ${DeadLetterList.states.join(", ")}, with commas`,
   group: "a fingerprint such as v1-9f86d081884c7d65 or own-payments",
   text: "a text, 1 to 200 characters",
@@ -63,8 +64,9 @@ export const count = parsed("count", whole)
 export const tier = parsed("tier", whole)
 export const from = parsed("from", Settings.parseTime)
 export const to = parsed("to", Settings.parseTime)
+/** Its handler knows what time it is, and refuses a time in the future. */
 export const olderThan = Schema.String.annotate({ description: allowed.olderThan }).check(
-  Schema.makeFilter((text) => !Number.isNaN(cutoffOf(text, 0)))
+  Schema.makeFilter((text) => !Number.isNaN(Settings.parseCutoff(text, Number.POSITIVE_INFINITY)))
 )
 export const after = Schema.String.annotate({ description: allowed.after }).check(
   Schema.makeFilter((text) => !Number.isNaN(cutoffOf(text, 0)))

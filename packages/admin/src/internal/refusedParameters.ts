@@ -7,6 +7,7 @@ import { HttpApiError } from "effect/http-api"
 import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
 import { RefusedParameters } from "./middlewares.ts"
 import { allowed } from "./parameters.ts"
+import { kindOf } from "./selectionBody.ts"
 
 type Input = Readonly<Record<string, unknown>>
 
@@ -52,7 +53,7 @@ const problemsOf = (issue: SchemaIssue.Issue, path = ""): ReadonlyArray<Problem>
 }
 
 const issueOf = ({ path, isUnknown }: Problem, input: Input, known: ReadonlyArray<string>): ParameterIssue => {
-  const found = Object.hasOwn(input, path) ? JSON.stringify(input[path]) : "nothing"
+  const found = Object.hasOwn(input, path) ? kindOf(input[path]) : "nothing"
   if (isUnknown) {
     const allowed = known.length === 0 ? "no parameter" : `the parameters ${known.join(", ")}`
     return { path, found: `an unknown parameter with the value ${found}`, allowed }

@@ -5,6 +5,7 @@ import { type BindingSettings, Configuration, type Handlers } from "@eventbus/co
 import { type Broker, Clusters, type EventBusConnector, EventBusError } from "@eventbus/core"
 import { Effect, Predicate, Result } from "effect"
 import { keyOf } from "./answersOf.ts"
+import { parsed } from "./requests.ts"
 
 /** Properties that are read, or could not be. */
 export interface Reading {
@@ -21,18 +22,10 @@ export const fromData = (data: unknown): Reading => ({
 })
 
 export const fromJson = (text: string): Reading => ({
-  data: parsed(text),
+  // The decoder says what is wrong with a text that is no JSON.
+  data: Result.getOrUndefined(parsed(text)),
   read: (options) => Configuration.parseNamedBinding(text, options)
 })
-
-/** The decoder says what is wrong with a text that is not JSON. */
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 type Connector = EventBusConnector.EventBusConnector["Service"]
 

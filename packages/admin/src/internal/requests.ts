@@ -10,7 +10,7 @@ import {
   type ReplayPlan,
   type ReplayRun
 } from "@eventbus/core"
-import { ByteSize, Effect, Result } from "effect"
+import { ByteSize, Effect, Predicate, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
 import {
   type AuditOff,
@@ -22,6 +22,7 @@ import {
   UnreadableBody
 } from "../AdminError.ts"
 import { allowed } from "./parameters.ts"
+import { kindOf } from "./selectionBody.ts"
 
 const maxBytes = 1024 * 1024
 
@@ -50,16 +51,29 @@ export const positionOf = (
 ): Effect.Effect<DeadLetterSelection.Position, InvalidRequest> => {
   const position = DeadLetterSelection.parsePosition(text)
   return position === undefined
-    ? Effect.fail(new InvalidRequest({ issues: [{ path: "position", found: text, allowed: allowed[what] }] }))
+    ? Effect.fail(
+        new InvalidRequest({
+          issues: [{ path: "position", found: text.length > 200 ? kindOf(text) : text, allowed: allowed[what] }]
+        })
+      )
     : Effect.succeed(position)
 }
 
-/** Undefined for a text that is not JSON: as a whole it may hold a secret, so nobody quotes it. */
-export const parsed = (text: string): unknown => {
+/** Most levels of lists and objects in a body, as in a configuration file. */
+const maxDepth = 64
+
+const isDeeper = (value: unknown, levels: number): boolean =>
+  Predicate.isObjectOrArray(value) && (levels === 0 || Object.values(value).some((each) => isDeeper(each, levels - 1)))
+
+/** The value of a text that is JSON. As a whole the text may hold a secret, so no issue quotes it. */
+export const parsed = (text: string): Result.Result<unknown, ReadonlyArray<ParameterIssue>> => {
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    if (!isDeeper(value, maxDepth)) return Result.succeed(value)
+    const found = `nesting exceeded maxDepth (${maxDepth})`
+    return Result.fail([{ path: "", found, allowed: `JSON of at most ${maxDepth} levels` }])
   } catch {
-    return undefined
+    return Result.fail([{ path: "", found: "something that is not JSON", allowed: "JSON (RFC 8259)" }])
   }
 }
 
@@ -69,8 +83,8 @@ export const bodyOf = Effect.fnUntraced(function* <A>(
   read: (body: unknown) => Result.Result<A, ReadonlyArray<ParameterIssue>>,
   absent?: string
 ) {
-  const text = yield* jsonText(request)
-  const body = read(parsed(text === "" && absent !== undefined ? absent : text))
+  const text = (yield* jsonText(request)) || absent
+  const body = text === undefined ? read(undefined) : Result.flatMap(parsed(text), read)
   return Result.isSuccess(body) ? body.success : yield* new InvalidRequest({ issues: body.failure })
 })
 

@@ -93,9 +93,15 @@ export const readSelect = (
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) && !Array.isArray(value)
 
-/** A value as text, or `nothing`. */
-export const kindOf = (value: unknown): string =>
-  value === undefined ? "nothing" : (JSON.stringify(value) ?? "nothing")
+/** Longest value that an issue quotes, in characters. */
+const longestQuote = 200
+
+/** A value as text, or its length, or `nothing`. */
+export const kindOf = (value: unknown): string => {
+  const text = JSON.stringify(value) ?? "nothing"
+  if (text.length <= longestQuote) return text
+  return typeof value === "string" ? `a text of ${value.length} characters` : `JSON of ${text.length} characters`
+}
 
 /** The issue of a body that is no object. */
 export const notAnObject = (body: unknown, keys: string): Result.Result<never, ReadonlyArray<ParameterIssue>> =>

@@ -92,12 +92,29 @@ describe("pages of dead letters", () => {
     })
   )
 
+  scenario("OPS-03 a cursor of no page of this topic is refused; one stays valid when partitions are added", () =>
+    Effect.gen(function* () {
+      const memory = yield* store([{ millis: 10 }, { millis: 20 }], [{ millis: 15 }])
+      const { next = "" } = yield* page({ limit: 1 })
+      assert.strictEqual(next, "1.1")
+      for (const before of ["1.1.0", "3.1", "1.2"]) {
+        const refused = yield* Effect.flip(page({ before }))
+        assert.include(refused.message, `before is ${before}, expected 'next' of the page before`)
+      }
+      const admin = yield* memory.broker.admin
+      yield* admin.createPartitions("orders.DLT", 4)
+      yield* memory.append("orders.DLT", 3, [letter({ millis: 30 })])
+      assert.deepStrictEqual(positions(yield* page({ before: next })), ["1@0", "0@0"])
+    }).pipe(Effect.scoped)
+  )
+
   scenario("OPS-03 a query that cannot be is refused with what is allowed", () =>
     Effect.gen(function* () {
       const refusals: ReadonlyArray<readonly [DeadLetterList.Query, string]> = [
         [{ limit: 0 }, "limit is 0, expected a whole number from 1 to 500"],
         [{ limit: Number.NaN }, "limit is NaN"],
-        [{ before: "1.x" }, "before is 1.x, expected the cursor of a page before"],
+        [{ before: "1.x" }, "before is 1.x, expected 'next' of the page before"],
+        [{ before: "1.".repeat(1_000) }, "before is a text of 2000 characters, expected"],
         [{ text: "" }, "text is empty"],
         [{ fingerprint: "x" }, "fingerprint is x"],
         [{ states: ["open" as never] }, 'states is ["open"]']

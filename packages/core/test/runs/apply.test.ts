@@ -79,18 +79,48 @@ describe("runs of plans", () => {
     })
   )
 
-  scenario("OPS-08 the others wait for the canary no longer than the plan says", () =>
+  scenario("OPS-08 a run whose canary nobody handles stops itself and says so; resumed, it asks no more", () =>
     Effect.gen(function* () {
       yield* setUp()
-      const { id, fiber } = yield* running({ ...steady, canary: 5, canaryWait: "10 seconds", rate: 100_000 })
+      const carefully = { ...steady, canary: 5, canaryWait: "10 seconds", rate: 100_000 } as const
+      const { id, runs, fiber } = yield* running(carefully)
       assert.strictEqual(yield* copied(id, 1), 5)
-      yield* pass(8)
+      yield* pass(15)
+      const receipt = yield* ended(fiber)
+      assert.deepInclude(receipt, { state: "stopped", dealtWith: 5, waiting: 5, closed: false })
+      assert.strictEqual(
+        receipt.stateReason,
+        "none of the 5 copies of the canary passed or came back within 10s: is the binding paused or stopped, or do they wait for a retry? Resume the binding, then the run (eventbus dlt resume)"
+      )
       assert.strictEqual(yield* count(id), 5)
-      yield* pass(4)
-      yield* ended(fiber)
-      assert.strictEqual(yield* count(id), 600)
+      const again = yield* inTime(runs.resume(id), "1 second")
+      assert.deepInclude(again, { state: "done", dealtWith: 600, waiting: 600 })
     })
   )
+
+  for (const [what, change, handled] of [
+    ["one copy of it has passed", { stopAbove: 5 }, 1n],
+    ["it never stops (stopAbove 100)", { stopAbove: 100 }, 0n]
+  ] as const) {
+    scenario(`OPS-08 a run goes on behind an undecided canary when ${what}, no later than the plan says`, () =>
+      Effect.gen(function* () {
+        const memory = yield* setUp()
+        const { id, fiber } = yield* running({
+          ...steady,
+          ...{ canary: 5, canaryWait: "10 seconds", rate: 100_000 },
+          ...change
+        })
+        assert.strictEqual(yield* copied(id, 1), 5)
+        const admin = yield* memory.broker.admin
+        yield* admin.setCommittedOffsets("billing", [{ topic: "orders", partition: 0, offset: handled }])
+        yield* pass(8)
+        assert.strictEqual(yield* count(id), 5)
+        yield* pass(4)
+        yield* ended(fiber)
+        assert.strictEqual(yield* count(id), 600)
+      }).pipe(Effect.scoped)
+    )
+  }
 
   scenario("OPS-08 a rate is kept: 600 letters at 100 a second take more than 5 seconds", () =>
     Effect.gen(function* () {

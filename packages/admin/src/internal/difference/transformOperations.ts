@@ -24,7 +24,8 @@ export const make = (connector: Bindings, shown: Shown): AdminTransforms => ({
   }),
   planSample: Effect.fnUntraced(function* (name, id, { payload = false, count = defaultCount } = {}) {
     const { sample, transform } = yield* Effect.flatMap(connector.runs(name), (runs) => runs.getPlan(id))
-    if (transform === undefined) return { letters: [] }
+    if (transform === undefined)
+      return { letters: [], note: "The plan has no transform: its copies have the bytes of their letters." }
     const letters = yield* connector.deadLetters(name)
     const found = yield* letters.transformed(sample.slice(0, count), transform)
     return { letters: found.map((each) => transformedOf(each, transform, shown(payload))) }

@@ -12,10 +12,10 @@ export const header = "Idempotency-Key"
 const longestKey = 255
 
 /** The keys that are taken, in words. */
-export const allowed = `1 to ${longestKey} characters, none of them a control character`
+export const allowed = `one key of 1 to ${longestKey} characters, none of them a comma or a control character`
 
-/** Whether a text can be a key. */
-export const isKey = (text: string): boolean => text !== "" && text.length <= longestKey && !/\p{Cc}/u.test(text)
+/** Whether a text can be a key. HTTP joins the values of two headers with a comma. */
+export const isKey = (text: string): boolean => text !== "" && text.length <= longestKey && !/[\p{Cc},]/u.test(text)
 
 /** Says of an answer that it is the first one again. */
 export const replayedHeader = "idempotency-replayed"

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../../AdminApi.ts"
+import { InvalidRequest } from "../../AdminError.ts"
 import type { Permission } from "../../Authorizer.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import type * as RunAnswers from "../../RunAnswers.ts"
@@ -33,6 +34,14 @@ const reasonOf = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   yield* (yield* Caller).tell({ reason })
   return reason
 })
+
+/** Letters in the sample of a plan. */
+const mostOfSample = 20
+
+const tooMany = (count: number) =>
+  new InvalidRequest({
+    issues: [{ path: "count", found: String(count), allowed: `a whole number, 1 to ${mostOfSample}` }]
+  })
 
 interface Of {
   readonly name: string
@@ -114,9 +123,11 @@ export const layer = (api: AdminApi) =>
           plan: ({ params }) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.getPlan(params.name, params.id, options))),
           planSample: ({ params, query }) =>
-            Effect.flatMap(payloadView, (options) =>
-              onCluster(admin.planSample(params.name, params.id, { ...options, ...query }))
-            ),
+            Effect.gen(function* () {
+              const { count } = query
+              if (count !== undefined && count > mostOfSample) return yield* tooMany(count)
+              return yield* onCluster(admin.planSample(params.name, params.id, { ...(yield* payloadView), ...query }))
+            }),
           runs: ({ params }) => Effect.flatMap(payloadView, (options) => onCluster(admin.runs(params.name, options))),
           receipt: ({ params }) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.receipt(params.name, params.id, options)))

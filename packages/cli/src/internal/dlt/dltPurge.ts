@@ -20,11 +20,10 @@ export const purge = Command.make(
   },
   Effect.fnUntraced(function* ({ olderThan, json, ...source }) {
     const target = yield* Target.read(source, [])
-    const time = Settings.parseTime(olderThan)
-    const before = Number.isNaN(time) ? (yield* Clock.currentTimeMillis) - Settings.parseDuration(olderThan) : time
+    const before = Settings.parseCutoff(olderThan, yield* Clock.currentTimeMillis)
     if (Number.isNaN(before)) {
       return yield* refuseUsage(
-        `--older-than is "${olderThan}"; allowed is a duration such as 7d, or a time in ISO-8601`
+        `--older-than is "${olderThan}"; allowed is a duration such as 7d, or a time in ISO-8601 that is not in the future`
       )
     }
     const report = yield* withOperator(source, target, (operator) => operator.purge(before))

@@ -1,4 +1,5 @@
 /** Points in time as people write them. */
+import * as Durations from "./durations.ts"
 
 /** Epoch milliseconds; NaN for a text that is no time. */
 export const parse = (text: string): number => {
@@ -12,4 +13,17 @@ export const parse = (text: string): number => {
   // JavaScript takes the 30th of February as the 2nd of March.
   const midnight = day === undefined ? Number.NaN : Date.parse(`${day}T00:00:00Z`)
   return Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(day!) ? Number.NaN : Date.parse(iso)
+}
+
+/** A smaller number of milliseconds is one without its unit, such as 7 for 7 days. */
+const firstMillis = Date.UTC(2000, 0)
+/** The time may come from the clock of another machine. */
+const clocksDifferMillis = 60_000
+
+/** The epoch milliseconds before which something is deleted; NaN for a text that nobody can mean, and for a time in the future. */
+export const parseCutoff = (text: string, nowMillis: number): number => {
+  const time = parse(text)
+  if (Number.isNaN(time)) return nowMillis - Durations.parse(text)
+  const isWithoutUnit = /^-?\d+$/.test(text) && time < firstMillis
+  return isWithoutUnit || time > nowMillis + clocksDifferMillis ? Number.NaN : time
 }

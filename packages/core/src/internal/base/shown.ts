@@ -1,9 +1,13 @@
 /** How messages show a value that was found. */
 import { Duration } from "effect"
 
-/** A text in quotes, a duration with its units, an object as JSON. Never throws. */
+/** Longest text that a message quotes, in characters. */
+export const longestQuote = 200
+
+/** A text in quotes, or its length where that is more than 200 characters; a duration with its units, an object as JSON. Never throws. */
 export const shown = (found: unknown): string => {
-  if (typeof found === "string") return `'${found}'`
+  if (typeof found === "string")
+    return found.length > longestQuote ? `a text of ${found.length} characters` : `'${found}'`
   if (typeof found === "function") return "a function"
   if (typeof found !== "object" || found === null) return String(found)
   try {

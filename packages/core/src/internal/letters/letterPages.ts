@@ -3,6 +3,7 @@
  * is the newest is shown next.
  */
 import { Effect } from "effect"
+import type { PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { states as allStates, type Query, type SummaryPage } from "../../DeadLetterList.ts"
 import type { InvalidArgument } from "../../Replay.ts"
@@ -38,6 +39,7 @@ export const page = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const history = new LetterHistory(target)
       const { partitions, scan } = yield* ReplayProgress.load(target, yield* target.broker.admin, history.add)
+      if (before !== undefined && !isOf(before, partitions)) return yield* noCursor(query.before)
       const firstBlock = Math.ceil((limit * 1.25) / Math.max(1, partitions.length)) + 4
       const tails = partitions.map((progress) => {
         // A partition that was added after the first page has only dead letters that arrived later.
@@ -92,5 +94,16 @@ const checked = Effect.fnUntraced(function* (query: Query) {
   if (before === undefined) return undefined
   const offsets = PageCursor.read(before)
   if (offsets !== undefined) return offsets
-  return yield* Arguments.refuse("letters", "before", before, "the cursor of a page before")
+  return yield* noCursor(before)
 })
+
+const noCursor = (before: unknown) => Arguments.refuse("letters", "before", before, "'next' of the page before")
+
+/**
+ * Whether a page of this topic may have ended there. The topic may have got partitions since, and none lies before its beginning; it never loses any, and a page ends within
+ * the log. A topic that is empty by now has no partitions here.
+ */
+const isOf = (before: ReadonlyArray<bigint>, partitions: ReadonlyArray<PartitionOffsets>): boolean =>
+  partitions.length === 0 ||
+  (before.length <= partitions.length &&
+    partitions.every(({ partition, logEnd }) => (before[partition] ?? 0n) <= logEnd))

@@ -7,7 +7,7 @@ import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import * as Kinds from "../../Kinds.ts"
 import { InvalidArgument, UnknownTier } from "../../Replay.ts"
 import { isObject, read, taken, takenWhole } from "../base/properties.ts"
-import { shown } from "../base/shown.ts"
+import { longestQuote, shown } from "../base/shown.ts"
 
 /** A whole number of 0 or more; `Infinity` means all. */
 export const count = (command: string, given: number, argument = "count"): Effect.Effect<void, InvalidArgument> =>
@@ -132,7 +132,7 @@ const listed = <A>(given: ReadonlyArray<A>): ReadonlyArray<A> | undefined => {
 }
 
 /** Fails with the argument, the given value, and the values that the command takes. */
-export const refuse = (command: string, argument: string, given: unknown, expected: string) =>
-  Effect.fail(
-    new InvalidArgument({ command, argument, given: typeof given === "string" ? given : shown(given), expected })
-  )
+export const refuse = (command: string, argument: string, given: unknown, expected: string) => {
+  const isShort = typeof given === "string" && given.length <= longestQuote
+  return Effect.fail(new InvalidArgument({ command, argument, given: isShort ? given : shown(given), expected }))
+}

@@ -1,8 +1,8 @@
 /**
- * The work of one process on a run: what it adds to each transaction, and when the next one may begin. Canary first, then the rate; it ends when an operator says so, when too
- * many copies come back, or when the circuit breaker of the binding opens.
+ * The work of one process on a run: what it adds to each transaction, and when the next one may begin. Canary first, then the rate; it ends when an operator says so, when
+ * nobody handles the canary, when too many copies come back, or when the circuit breaker of the binding opens.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Refusals from "../replay/replayRefusals.ts"
 import { batchRecords, type Copied, type Planned, RunHalted, type RunState } from "../replay/replayRun.ts"
@@ -91,22 +91,36 @@ const copyEntry = Effect.fnUntraced(function* ({ record, copy, stored }: Copied,
   return { ...entry, was: yield* Hashes.ofBytes(record.value), is: yield* Hashes.ofBytes(copy.value) }
 })
 
-/** Waits until the fate of all copies is known, at most as long as the plan says. An operator may end it. */
+/**
+ * Waits until the fate of all copies is known, at most as long as the plan says. An operator may end it. A canary without any outcome protects nothing: it ends the run, and
+ * whoever resumes that has decided to go on.
+ */
 const awaitCanary = Effect.fnUntraced(function* (
   { plan, fate }: Work,
   progress: Progress,
   obey: Effect.Effect<void, RunHalted | BrokerError>
 ): Effect.fn.Return<void, RunHalted | BrokerError> {
   const until = (yield* Clock.currentTimeMillis) + plan.canaryWait
+  let found: RunFate.Fate
   while (true) {
     yield* obey
-    const found = yield* fate.look
+    found = yield* fate.look
     const leftMillis = until - (yield* Clock.currentTimeMillis)
     if (RunFate.decided(found) >= progress.taken || leftMillis <= 0) break
     yield* Effect.sleep(Math.min(canaryPollMillis, leftMillis))
   }
   progress.endCanary()
+  if (RunFate.decided(found) === 0 && found.waiting > 0 && plan.stopAbove < 100)
+    return yield* Effect.fail(new RunHalted("stopped", undecided(found, plan.canaryWait)))
 })
+
+const undecided = ({ waiting, hidden }: RunFate.Fate, waitedMillis: number): string => {
+  const why =
+    hidden > 0
+      ? "an open transaction hides the end of the dead letter topic or of a retry topic. Look at the receipt, then resume the run"
+      : "is the binding paused or stopped, or do they wait for a retry? Resume the binding, then the run"
+  return `none of the ${waiting} copies of the canary passed or came back within ${Duration.format(Duration.millis(waitedMillis))}: ${why} (eventbus dlt resume)`
+}
 
 /** Ends the run when too many of the copies that are decided have come back. */
 const judge = Effect.fnUntraced(function* (
