@@ -14,8 +14,9 @@ const isHarmed = (page: Page): Promise<boolean> => page.evaluate(() => Reflect.h
 
 const signedIn = async (page: Page, address: string): Promise<void> => {
   await page.goto(`${address}/eventbus/console`)
-  await page.getByLabel("Token of the admin API").fill(tokens.operator)
-  await page.keyboard.press("Enter")
+  const token = page.getByLabel("Token of the admin API")
+  await token.fill(tokens.operator)
+  await token.press("Enter")
   await page.getByRole("heading", { name: "Bindings of this process" }).waitFor()
 }
 

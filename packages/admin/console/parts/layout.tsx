@@ -1,16 +1,16 @@
 /** What every page is made of. */
 import type { ComponentChildren } from "preact"
-import { useEffect, useMemo, useRef } from "preact/hooks"
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks"
 import type { BindingSummary } from "../../src/Answers.ts"
 import type { Refusal } from "../data/api.ts"
 
-/** The title of a page takes the focus, so that a reader of the screen learns that the page is another one. */
+/** The title of a page takes the focus, so that a reader of the screen learns that the page is another one: before the page is painted, so that nobody types yet. */
 export const Title = ({ children, name }: { readonly children: ComponentChildren; readonly name: string }) => {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     document.title = `${name} · Event bus`
   }, [name])
-  useEffect(() => heading.current?.focus(), [])
+  useLayoutEffect(() => heading.current?.focus(), [])
   return (
     <h1 tabIndex={-1} ref={heading}>
       {children}
