@@ -22,7 +22,7 @@ import {
   UnreadableBody
 } from "../AdminError.ts"
 import { allowed } from "./parameters.ts"
-import { kindOf } from "./selectionBody.ts"
+import { kindOf, longestQuote } from "./selectionBody.ts"
 
 const maxBytes = 1024 * 1024
 
@@ -53,7 +53,9 @@ export const positionOf = (
   return position === undefined
     ? Effect.fail(
         new InvalidRequest({
-          issues: [{ path: "position", found: text.length > 200 ? kindOf(text) : text, allowed: allowed[what] }]
+          issues: [
+            { path: "position", found: text.length > longestQuote ? kindOf(text) : text, allowed: allowed[what] }
+          ]
         })
       )
     : Effect.succeed(position)

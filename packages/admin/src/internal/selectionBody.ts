@@ -94,7 +94,7 @@ export const isRecord = (value: unknown): value is Readonly<Record<string, unkno
   Predicate.isObject(value) && !Array.isArray(value)
 
 /** Longest value that an issue quotes, in characters. */
-const longestQuote = 200
+export const longestQuote = 200
 
 /** A value as text, or its length, or `nothing`. */
 export const kindOf = (value: unknown): string => {

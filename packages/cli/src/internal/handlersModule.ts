@@ -2,10 +2,11 @@
  * The module with a program's handlers, as `--handlers` names it.
  */
 import { Handlers } from "@eventbus/config"
-import { Effect, Path, Predicate } from "effect"
+import { Effect, type Path, Predicate } from "effect"
 import { Flag } from "effect/cli"
 import * as Application from "../Application.ts"
-import { CommandFailed, exitCodes } from "./failures.ts"
+import { type CommandFailed, refuse } from "./failures.ts"
+import * as UserModule from "./userModule.ts"
 
 export const flag = Flag.String("handlers").pipe(Flag.withMetavar("module"))
 
@@ -16,14 +17,8 @@ const shapes =
 export const load = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<Application.Application, CommandFailed, Path.Path> {
-  const failed = (error: unknown) =>
-    new CommandFailed({ message: `${path} cannot be loaded: ${messageOf(error)}`, code: exitCodes.unavailable })
-  const paths = yield* Path.Path
-  const url = yield* Effect.mapError(paths.toFileUrl(paths.resolve(path)), failed)
-  const module: unknown = yield* Effect.tryPromise({ try: () => import(url.href), catch: failed })
-  const application = read(module)
-  if (application !== undefined) return application
-  return yield* new CommandFailed({ message: `${path} has no handlers: it should ${shapes}`, code: exitCodes.refused })
+  const application = read(yield* UserModule.load(path))
+  return application ?? (yield* refuse(`${path} has no handlers: it should ${shapes}`))
 })
 
 const read = (module: unknown): Application.Application | undefined => {
@@ -41,5 +36,3 @@ type Functions = Record<string, (delivery: unknown) => Effect.Effect<unknown, un
 
 const isFunctions = (value: unknown): value is Functions =>
   Predicate.isObject(value) && Object.values(value).every(Predicate.isFunction)
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -3,9 +3,10 @@
  */
 import { type Audit, UserFunction } from "@eventbus/core"
 import type { OutboxStore } from "@eventbus/outbox"
-import { Cause, Context, Effect, type Exit, Layer, Path, Predicate, Scope } from "effect"
+import { Cause, Context, Effect, type Exit, Layer, type Path, Predicate, Scope } from "effect"
 import { Flag } from "effect/cli"
 import { CommandFailed, exitCodes, refuse } from "../failures.ts"
+import * as UserModule from "../userModule.ts"
 
 export const flag = Flag.String("outbox").pipe(
   Flag.withMetavar("module"),
@@ -15,25 +16,17 @@ export const flag = Flag.String("outbox").pipe(
 const shape =
   "it should `export default` a Layer that provides OutboxStore and requires nothing, such as OutboxStore.layer().pipe(Layer.provide(database))"
 
-const cannotBeLoaded = (name: string) => (error: unknown) =>
-  new CommandFailed({
-    message: `${name} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`,
-    code: exitCodes.unavailable
-  })
-
 /** The package of the outbox, which only these commands need: a project without an outbox does not install it. */
 export const outboxPackage = Effect.tryPromise({
   try: () => import("@eventbus/outbox"),
-  catch: cannotBeLoaded("@eventbus/outbox")
+  catch: UserModule.cannotBeLoaded("@eventbus/outbox")
 })
 
 /** Imports the module and reads its export. */
 const load = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<Layer.Layer<unknown, unknown>, CommandFailed, Path.Path> {
-  const paths = yield* Path.Path
-  const url = yield* Effect.mapError(paths.toFileUrl(paths.resolve(path)), cannotBeLoaded(path))
-  const module: unknown = yield* Effect.tryPromise({ try: () => import(url.href), catch: cannotBeLoaded(path) })
+  const module = yield* UserModule.load(path)
   const exported = Predicate.isObject(module) ? module["default"] : undefined
   return Layer.isLayer(exported)
     ? (exported as Layer.Layer<unknown, unknown>)
