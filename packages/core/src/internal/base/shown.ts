@@ -1,10 +1,10 @@
 /** How messages show a value that was found. */
 import { Duration } from "effect"
 
-/** Longest text that a message quotes, in characters. */
-export const longestQuote = 200
+/** Longest text that a message quotes, in characters: room for a topic name that is too long because something was derived from it. */
+export const longestQuote = 300
 
-/** A text in quotes, or its length where that is more than 200 characters; a duration with its units, an object as JSON. Never throws. */
+/** A text in quotes, or its length where that is longer than `longestQuote`; a duration with its units, an object as JSON. Never throws. */
 export const shown = (found: unknown): string => {
   if (typeof found === "string")
     return found.length > longestQuote ? `a text of ${found.length} characters` : `'${found}'`

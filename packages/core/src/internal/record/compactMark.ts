@@ -40,7 +40,10 @@ export const header = (topic: string, groupId: string, delivery: CompactMark["de
 
 /** Undefined where there is no such header, or one for another topic. */
 export const read = (topic: string, headers: ReadonlyArray<Header>): CompactMark | undefined => {
-  const found = form.exec(HeaderValues.text(HeaderValues.last(headers, Names.compactMark)) ?? "")
+  const mark = HeaderValues.text(HeaderValues.last(headers, Names.compactMark))
+  // Hardly any copy has one, and every record of a retry topic without an owner mark is asked: nothing to match, nothing to hash.
+  if (mark === undefined) return undefined
+  const found = form.exec(mark)
   if (found === null || found[1] !== hash(topic)) return undefined
   const [, , owner, tier, attempt] = found
   if (tier === undefined || attempt === undefined) return { owner: owner!, delivery: undefined }
