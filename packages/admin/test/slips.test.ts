@@ -166,13 +166,21 @@ describe("requests that cannot be meant", () => {
     })
   )
 
-  it.live("OPS-18 two idempotency keys of one request are 400, as HTTP joins them: a key has no comma", () =>
+  it.live("OPS-18 two idempotency keys of one request are 400, as HTTP joins them; in quotes, one key has a comma", () =>
     Effect.gen(function* () {
       const { call } = yield* start()
-      const answer = yield* call("POST", `${orders}/pause`, { headers: { "idempotency-key": "one, two" } })
-      assert.deepStrictEqual(refused(answer).slice(0, 2), [400, "InvalidRequest"])
-      assert.deepInclude(answer.body.issues[0], { path: "Idempotency-Key", found: "a text of 8 characters" })
+      const pause = (key: string) => call("POST", `${orders}/pause`, { headers: { "idempotency-key": key } })
+      for (const two of ["one, two", '"one", "two"', '"one\\", two', 'one, "two"']) {
+        const answer = yield* pause(two)
+        assert.deepStrictEqual(refused(answer).slice(0, 2), [400, "InvalidRequest"], two)
+        const found = `a text of ${two.length} characters`
+        assert.deepInclude(answer.body.issues[0], { path: "Idempotency-Key", found })
+      }
       assert.strictEqual((yield* call("GET", orders)).body.state, "RUNNING")
+      const key = '"INC-1204, orders of \\"ann\\""'
+      assert.strictEqual((yield* pause(key)).status, 200)
+      const repeated = yield* pause(key)
+      assert.deepStrictEqual([repeated.status, repeated.headers.get("idempotency-replayed")], [200, "true"])
     })
   )
 
