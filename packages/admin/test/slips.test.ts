@@ -166,22 +166,24 @@ describe("requests that cannot be meant", () => {
     })
   )
 
-  it.live("OPS-18 two idempotency keys of one request are 400, as HTTP joins them; in quotes, one key has a comma", () =>
-    Effect.gen(function* () {
-      const { call } = yield* start()
-      const pause = (key: string) => call("POST", `${orders}/pause`, { headers: { "idempotency-key": key } })
-      for (const two of ["one, two", '"one", "two"', '"one\\", two', 'one, "two"']) {
-        const answer = yield* pause(two)
-        assert.deepStrictEqual(refused(answer).slice(0, 2), [400, "InvalidRequest"], two)
-        const found = `a text of ${two.length} characters`
-        assert.deepInclude(answer.body.issues[0], { path: "Idempotency-Key", found })
-      }
-      assert.strictEqual((yield* call("GET", orders)).body.state, "RUNNING")
-      const key = '"INC-1204, orders of \\"ann\\""'
-      assert.strictEqual((yield* pause(key)).status, 200)
-      const repeated = yield* pause(key)
-      assert.deepStrictEqual([repeated.status, repeated.headers.get("idempotency-replayed")], [200, "true"])
-    })
+  it.live(
+    "OPS-18 two idempotency keys of one request are 400, as HTTP joins them; in quotes, one key has a comma",
+    () =>
+      Effect.gen(function* () {
+        const { call } = yield* start()
+        const pause = (key: string) => call("POST", `${orders}/pause`, { headers: { "idempotency-key": key } })
+        for (const two of ["one, two", '"one", "two"', '"one\\", two', 'one, "two"']) {
+          const answer = yield* pause(two)
+          assert.deepStrictEqual(refused(answer).slice(0, 2), [400, "InvalidRequest"], two)
+          const found = `a text of ${two.length} characters`
+          assert.deepInclude(answer.body.issues[0], { path: "Idempotency-Key", found })
+        }
+        assert.strictEqual((yield* call("GET", orders)).body.state, "RUNNING")
+        const key = '"INC-1204, orders of \\"ann\\""'
+        assert.strictEqual((yield* pause(key)).status, 200)
+        const repeated = yield* pause(key)
+        assert.deepStrictEqual([repeated.status, repeated.headers.get("idempotency-replayed")], [200, "true"])
+      })
   )
 
   it.live("an issue says the length of a long value and does not repeat it", () =>

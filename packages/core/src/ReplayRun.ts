@@ -110,7 +110,10 @@ export interface Runs {
   readonly resume: (
     runId: string,
     options?: WorkOptions
-  ) => Effect.Effect<Receipt, BrokerError | ReplayError | InvalidArgument | UnknownRun | RunOver | RunAtWork | PlanStale>
+  ) => Effect.Effect<
+    Receipt,
+    BrokerError | ReplayError | InvalidArgument | UnknownRun | RunOver | RunAtWork | PlanStale
+  >
   /**
    * Pauses a run, and says why. The process that works on it ends its work within 5 seconds, and gives its lease back. A run that is paused or stopped stays as it is, with the
    * reason that it has.
