@@ -1,12 +1,14 @@
 /** OPS-13 and OPS-21: the fleet in the console, by keyboard alone, in a real Chromium. */
 import { assert, it } from "@effect/vitest"
+import { BrokerError } from "@eventbus/core"
+import { FaultPlan } from "@eventbus/testkit"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { eventually, start } from "../../packages/admin/test/api.ts"
 import { whenUsable } from "../services/suites.ts"
 import { violations } from "./axe.ts"
-import { browser, opened, problem } from "./browser.ts"
-import { incident, tokens } from "./incident.ts"
+import { browser, opened, problem, served } from "./browser.ts"
+import { authorizer, incident, tokens } from "./incident.ts"
 import { fill, press } from "./keyboard.ts"
 
 const shows = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor()
@@ -42,6 +44,22 @@ const silent = (memory: Effect.Success<typeof fleet>["memory"]) =>
       })
     )
   )
+
+/** The address of a process that cannot read the control topic, and so holds its bindings. */
+const blindTo = Effect.fnUntraced(function* (memory: Effect.Success<typeof fleet>["memory"]) {
+  const error = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "nobody listens" })
+  const control = { operation: "fetch", topic: "__eventbus.control" } as const
+  yield* memory.addFault(FaultPlan.chance(1, control, { _tag: "Refuse", error }))
+  const settings = { onControlUnavailable: "hold", controlTimeout: "100 millis" } as const
+  const { web } = yield* start({ memory, authorizer, fleet: settings })
+  return yield* served(web)
+})
+
+/** A process of a newer version, whose heartbeat this one cannot read. */
+const newer = (memory: Effect.Success<typeof fleet>["memory"]) =>
+  memory.append("__eventbus.fleet", 0, [
+    { key: new TextEncoder().encode("process/newer"), value: new TextEncoder().encode('{"v":2,"minV":2}') }
+  ])
 
 whenUsable("OPS-21 the fleet in the console in Chromium", problem, () => {
   it.live("OPS-13 OPS-20 pause everywhere asks why, shows who holds, and release shows who has released", () =>
@@ -88,6 +106,10 @@ whenUsable("OPS-21 the fleet in the console in Chromium", problem, () => {
         await shows(page, "stale")
         assert.deepStrictEqual(await violations(page), [], "fleet, released")
       })
+      yield* newer(memory)
+      yield* Effect.promise(async () => {
+        await page.getByRole("row", { name: /^newer a newer one live – – – – –/ }).waitFor()
+      })
       assert.strictEqual(yield* connector.getState("payments"), "RUNNING")
       assert.deepStrictEqual(complaints, [])
     })
@@ -98,7 +120,7 @@ whenUsable("OPS-21 the fleet in the console in Chromium", problem, () => {
     () =>
       Effect.gen(function* () {
         const running = yield* browser
-        const { address, call } = yield* fleet
+        const { address, call, memory } = yield* fleet
         const body = { scope: "fleet", reason: "the bank is down", until: Date.now() + 3_600_000 }
         yield* call("POST", "/eventbus/bindings/orders/pause", { token: tokens.operator, body })
         const { page } = yield* opened(running)
@@ -119,6 +141,20 @@ whenUsable("OPS-21 the fleet in the console in Chromium", problem, () => {
           await press(other, "Fleet")
           await shows(other, /This program belongs to no fleet/)
           assert.deepStrictEqual(await violations(other), [])
+        })
+        const blind = yield* blindTo(memory)
+        const { page: third } = yield* opened(running)
+        yield* Effect.promise(async () => {
+          await third.goto(`${blind}/eventbus/console`)
+          await signIn(third, tokens.operator)
+          await press(third, "orders")
+          await shows(third, /Paused in this process since .*topic '__eventbus.control' cannot be read/)
+          await third.getByRole("button", { name: "Pause everywhere" }).waitFor()
+          await press(third, "Stop")
+          await fill(third, "Reason", "INC-1205")
+          await third.keyboard.press("Enter")
+          await shows(third, "not known: this process owns no partition")
+          assert.deepStrictEqual(await violations(third), [])
         })
       })
   )

@@ -1,4 +1,5 @@
 /** Processes that work on the run of a plan: one that applies it by itself, and a console that is told to over HTTP. */
+import { setTimeout } from "node:timers/promises"
 import { Effect, type Scope } from "effect"
 import * as Bus from "./bus.ts"
 import * as Program from "./program.ts"
@@ -27,7 +28,7 @@ export const startApplier = (
     (program): Worker => ({ kind: "applier", program, hasSpoken: () => program.output() !== "" })
   )
 
-/** Does not wait for the answer, which comes when another process's lease has ended. */
+/** Does not wait for the answer. A resumption is asked for again until the lease of a process that was killed has ended. */
 export const startConsole = Effect.fnUntraced(function* (
   brokers: ReadonlyArray<string>,
   topic: string,
@@ -43,8 +44,13 @@ export const startConsole = Effect.fnUntraced(function* (
     try {
       const headers = { authorization: `Bearer ${token}` }
       const url = `http://127.0.0.1:${port}/eventbus/bindings/runner/dlt/${path}`
-      const response = await fetch(url, { method: "POST", headers })
-      answer = await response.text()
+      const ask = async () => (await fetch(url, { method: "POST", headers })).text()
+      let text = await ask()
+      while (text.includes("RunAtWork")) {
+        await setTimeout(500)
+        text = await ask()
+      }
+      answer = text
     } catch (error) {
       // The console was killed before it answered.
       answer = String(error)

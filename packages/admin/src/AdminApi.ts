@@ -17,6 +17,7 @@ import * as Parameters from "./internal/parameters.ts"
 import { withBody } from "./internal/requestBody.ts"
 import { runs } from "./internal/runs/runEndpoints.ts"
 import * as SelectionBody from "./internal/selectionBody.ts"
+import { version } from "./internal/version.ts"
 
 const params = { name: Parameters.name }
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
@@ -242,6 +243,7 @@ export const make = (prefix: `/${string}` = "/eventbus") =>
     .annotate(HttpApi.QueryParseOptions, { errors: "all", onExcessProperty: "error" })
     .annotate(OpenApi.Transform, Idempotency.describe)
     .annotate(OpenApi.Title, "Event Bus Connector")
+    .annotate(OpenApi.Version, version)
     .annotate(OpenApi.Description, "The bindings of one process, and their dead letters.")
 
 /** The type of the API. */

@@ -65,15 +65,18 @@ export interface AdminRuns {
   ) => Effect.Effect<RunAnswers.Runs, EventBusConnector.BindingLookupError | BrokerError.BrokerError>
   /** A run, and the outcome of its copies by now. */
   readonly receipt: (name: string, id: string, view?: View) => Effect.Effect<RunAnswers.Receipt, RunError>
-  /** Pauses a run, whichever process works on it. */
+  /** Pauses a run, whichever process works on it. One that is paused or stopped stays as it is. */
   readonly pauseRun: RunCommand
   /** Ends a run for good. */
   readonly cancelRun: RunCommand
-  /** Goes on with a run, as `applyPlan` does. */
+  /** Goes on with a run, as `applyPlan` does. Fails with `RunAtWork` while a process works on it. */
   readonly resumeRun: (
     name: string,
     id: string
-  ) => Effect.Effect<RunAnswers.Receipt, RunCommandError | Replay.ReplayError | ReplayPlan.PlanStale>
+  ) => Effect.Effect<
+    RunAnswers.Receipt,
+    RunCommandError | Replay.ReplayError | ReplayRun.RunAtWork | ReplayPlan.PlanStale
+  >
   /** Sets the rate of a run: most copies a second. */
   readonly setRunRate: (name: string, id: string, rate: number) => Effect.Effect<RunAnswers.Receipt, RunCommandError>
 }

@@ -20,7 +20,9 @@ export const BindingHold = Schema.Struct({
   reason: Schema.String,
   since: Schema.String,
   /** When it ends by itself. Absent when it lasts until somebody releases it. */
-  until: optional(Schema.String)
+  until: optional(Schema.String),
+  /** `control-unavailable`: no operator holds, but this process alone, since it cannot read the control topic of its fleet, until it can. Absent for holds of operators. */
+  condition: optional(Schema.String)
 })
 export type BindingHold = typeof BindingHold.Type
 
@@ -53,8 +55,11 @@ export const BindingSummary = Schema.Struct({
   pausedTiers: Schema.Array(Schema.Int),
   /** The holds of the fleet on it and on its retry tiers. Absent without one. */
   holds: optional(Schema.Array(BindingHold)),
-  /** Offsets that are not finished, of the partitions that this process owns. Where `outside` is there: those that are not committed, of all partitions, as of `outside.asOf`. */
-  lag: Schema.Int,
+  /**
+   * Offsets that are not finished, of the partitions that this process owns. Absent while it owns none, as while the binding is stopped: then it does not know how far its group
+   * is. Where `outside` is there: offsets that are not committed, of all partitions, as of `outside.asOf`.
+   */
+  lag: optional(Schema.Int),
   partitions: Schema.Int,
   consumersRunning: Schema.Int,
   /**

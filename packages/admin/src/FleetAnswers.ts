@@ -63,7 +63,8 @@ export const ProcessBinding = Schema.Struct({
   state: EventBusError.ContainerState,
   pausedBy: Schema.Array(Schema.String),
   partitions: Schema.Int,
-  lag: Schema.String,
+  /** Offsets that are not finished, over these partitions. Absent where the process owns none: then it does not know how far the group is. */
+  lag: optional(Schema.String),
   inFlight: Schema.Int,
   standing: Schema.Array(StandingPartition)
 })

@@ -1,10 +1,14 @@
 /** The fleet over HTTP: its view, and commands of scope `fleet`, on a cluster in memory. */
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer } from "@eventbus/admin"
+import { BrokerError } from "@eventbus/core"
+import { FaultPlan } from "@eventbus/testkit"
 import { Effect, Logger, Redacted } from "effect"
 import { callOf, eventually, everything, start } from "./api.ts"
 
 const fleet = { version: "1.4.2" }
+
+const away = new BrokerError.BrokerUnavailable({ brokers: ["memory"], detail: "nobody listens" })
 
 /** Two processes of a fleet that know its holds. */
 const two = Effect.gen(function* () {
@@ -98,6 +102,48 @@ describe("the fleet over HTTP", () => {
       assert.deepInclude(hold, { tier: 2, reason: "slow" })
       const unknown = yield* call("POST", pause, { body: { ...body, tier: 3 } })
       assert.deepStrictEqual([unknown.status, unknown.body._tag], [400, "UnknownTier"])
+    })
+  )
+
+  it.live("OPS-13 a process that cannot read the control topic says so, and that no operator holds", () =>
+    Effect.gen(function* () {
+      const { call: first, memory } = yield* start({ fleet })
+      const held = yield* first("POST", pause, { body: { scope: "fleet", reason: "slow", tier: 2 } })
+      assert.strictEqual(held.status, 202, held.text)
+      const control = { operation: "fetch", topic: "__eventbus.control" } as const
+      yield* memory.addFault(FaultPlan.chance(1, control, { _tag: "Refuse", error: away }))
+      const settings = { onControlUnavailable: "hold", controlTimeout: "100 millis" } as const
+      const { call } = yield* start({ memory, fleet: settings })
+      const { body } = yield* eventually(
+        call("GET", "/eventbus/bindings/orders"),
+        ({ body: { state } }) => state === "PAUSED"
+      )
+      assert.deepInclude(body.holds[0], { condition: "control-unavailable" })
+      assert.include(body.holds[0].reason, "topic '__eventbus.control' cannot be read")
+    })
+  )
+
+  it.live("OPS-14 a process that owns no partition of a binding tells no lag of it", () =>
+    Effect.gen(function* () {
+      const { call, memory } = yield* start({ fleet })
+      const of = { cluster: "default", groupId: "orders-group", pausedBy: [], inFlight: 0, standing: [] }
+      const bindings = [
+        { ...of, name: "orders", state: "STOPPED", partitions: 0, lag: "0" },
+        { ...of, name: "audit", state: "RUNNING", partitions: 3, lag: "0" }
+      ]
+      const heartbeat = {
+        ...{ v: 1, minV: 1, host: "host-b", pid: 7, version: "1.3.0", configHash: "0" },
+        ...{ sentAt: Date.now(), control: "known", bindings, omitted: 0 }
+      }
+      yield* memory.append("__eventbus.fleet", 0, [
+        { key: new TextEncoder().encode("process/b"), value: new TextEncoder().encode(JSON.stringify(heartbeat)) }
+      ])
+      const { body } = yield* eventually(call("GET", "/eventbus/fleet"), ({ body: { processes } }) =>
+        processes.some(({ id }: { readonly id: string }) => id === "b")
+      )
+      const [stopped, running] = body.processes.find(({ id }: { readonly id: string }) => id === "b").bindings
+      assert.notProperty(stopped, "lag")
+      assert.strictEqual(running.lag, "0")
     })
   )
 

@@ -148,7 +148,8 @@ describe("the admin API from outside", () => {
       yield* memory.addFault(FaultPlan.chance(1, { operation: "admin" }, { _tag: "Refuse", error: away }))
       const { call } = yield* outsideOf(memory)
       const [listed] = (yield* call("GET", "/eventbus/bindings")).body
-      assert.deepInclude(listed, { state: "CREATED", lag: 0 })
+      assert.strictEqual(listed.state, "CREATED")
+      assert.notProperty(listed, "lag")
       assert.deepStrictEqual(listed.outside, { problem: away.message })
       const { body: health } = yield* call("GET", "/eventbus/health")
       assert.deepInclude(health, { status: "DOWN", live: true, ready: false, outside: true })

@@ -81,6 +81,23 @@ describe("bindings over HTTP", () => {
     })
   )
 
+  it.live("ADM-05 ADM-06 the lag of a binding that is stopped or was never started is not known, and is no 0", () =>
+    Effect.gen(function* () {
+      const idle = binding("idle", { topic: "payments", autoStartup: false })
+      const { call, append } = yield* start({ bindings: [binding("orders"), idle] })
+      yield* eventually(call("GET", "/eventbus/bindings/orders"), ({ body }) => body.lag === 0)
+      const stopped = yield* call("POST", "/eventbus/bindings/orders/stop")
+      yield* append("orders", "good", "good")
+      yield* append("payments", "good")
+      const listed: ReadonlyArray<Record<string, unknown>> = (yield* call("GET", "/eventbus/bindings")).body
+      const { body: detail } = yield* call("GET", "/eventbus/bindings/orders")
+      assert.strictEqual(listed.length, 2)
+      for (const each of [stopped.body, detail, ...listed]) assert.notProperty(each, "lag", each.key)
+      yield* call("POST", "/eventbus/bindings/orders/start")
+      yield* eventually(call("GET", "/eventbus/bindings/orders"), ({ body }) => body.lag === 0)
+    })
+  )
+
   it.live("ADM-02 POST /bindings registers a binding, answers with it, and it consumes", () =>
     Effect.gen(function* () {
       const { call, append } = yield* start()

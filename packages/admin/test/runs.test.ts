@@ -176,6 +176,16 @@ describe("plans and runs over HTTP", () => {
     })
   )
 
+  it.live("OPS-08 resume of a run that is running is 409 at once, and says which process works on it", () =>
+    Effect.gen(function* () {
+      const { call, heal } = yield* withLetters(["1", "2", "3", "4", "5", "6"])
+      yield* heal
+      const { id } = yield* begun(call, slow)
+      const refused = yield* Effect.timeout(call("POST", `${dlt}/runs/${id}/resume`), "3 seconds")
+      assert.deepStrictEqual([...shown(refused), refused.body.pid], [409, "RunAtWork", process.pid])
+    })
+  )
+
   it.live("OPS-08 a run that this process works on ends with the service, and is left to any other process", () =>
     Effect.gen(function* () {
       const { call, heal, log, close } = yield* withLetters(["1", "2", "3", "4", "5", "6"])

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import * as fc from "fast-check"
+import manifest from "../package.json" with { type: "json" }
 import { start } from "./api.ts"
 
 interface Parameter {
@@ -64,6 +65,7 @@ describe("OPS-18 OpenAPI", () => {
       Effect.gen(function* () {
         const { document, operations } = yield* documentOf()
         assert.match(document.openapi, /^3\.1\./)
+        assert.strictEqual(document.info.version, manifest.version)
         assert.deepStrictEqual(operations.map(({ method, path }) => `${method} ${path}`).sort(), [
           "DELETE /eventbus/bindings/{name}",
           "DELETE /eventbus/bindings/{name}/dlt",

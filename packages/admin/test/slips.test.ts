@@ -54,6 +54,42 @@ describe("requests that cannot be meant", () => {
     })
   )
 
+  it.live("ADM-12 a body where the route takes none is 400 with its path, and nothing is done", () =>
+    Effect.gen(function* () {
+      const { call, memory } = yield* withLetters(2)
+      const before = (yield* memory.log("orders", 0)).length
+      const routes = [
+        ["DELETE", orders],
+        ["DELETE", `${dlt}?olderThan=1d`],
+        ["POST", `${dlt}/replay?count=1`],
+        ["POST", `${dlt}/replay-to-tier?tier=1&count=1`],
+        ["POST", `${orders}/held/0@0/skip?reason=x`],
+        ["POST", `${orders}/held/0@0/dead-letter?reason=x`],
+        ["POST", `${dlt}/plans/${id}/apply`],
+        ["POST", `${dlt}/runs/${id}/resume`]
+      ] as const
+      for (const [method, path] of routes) {
+        const unknown = yield* call(method, path, { body: { count: 1, group: "v1-a" } })
+        assert.deepStrictEqual([unknown.status, unknown.body._tag], [400, "InvalidRequest"], path)
+        const paths: ReadonlyArray<{ readonly path: string }> = unknown.body.issues
+        assert.deepStrictEqual(paths.map(({ path: key }) => key).sort(), ["count", "group"], path)
+        const list = yield* call(method, path, { body: [1] })
+        assert.deepStrictEqual([list.status, list.body.issues[0].path], [400, ""], path)
+      }
+      const form = { text: "count=5", headers: { "content-type": "application/x-www-form-urlencoded" } }
+      const [status, , issue] = refused(yield* call("POST", `${dlt}/replay?count=1`, form))
+      const found = "something that is not JSON"
+      assert.deepStrictEqual([status, issue], [400, { path: "", found, allowed: "no body, or an empty object" }])
+      const large = yield* call("POST", `${dlt}/replay?count=1`, { text: " ".repeat(2 ** 20 + 1) })
+      assert.deepStrictEqual([large.status, large.body.issues[0].path], [400, ""])
+      assert.strictEqual((yield* memory.log("orders", 0)).length, before)
+      const nobody = yield* call("POST", `${dlt}/replay?count=1`, { token: "none", body: { count: 1 } })
+      assert.strictEqual(nobody.status, 401)
+      const empty = [{ body: {} }, { ...form, text: "" }]
+      for (const body of empty) assert.strictEqual((yield* call("POST", `${dlt}/replay?count=1`, body)).status, 200)
+    })
+  )
+
   it.live(
     "ADM-11 a purge up to a time in the future, or to a number without its unit, is 400 and deletes nothing",
     () =>
@@ -130,14 +166,24 @@ describe("requests that cannot be meant", () => {
     })
   )
 
-  it.live("OPS-18 two idempotency keys of one request are 400, as HTTP joins them: a key has no comma", () =>
-    Effect.gen(function* () {
-      const { call } = yield* start()
-      const answer = yield* call("POST", `${orders}/pause`, { headers: { "idempotency-key": "one, two" } })
-      assert.deepStrictEqual(refused(answer).slice(0, 2), [400, "InvalidRequest"])
-      assert.deepInclude(answer.body.issues[0], { path: "Idempotency-Key", found: "a text of 8 characters" })
-      assert.strictEqual((yield* call("GET", orders)).body.state, "RUNNING")
-    })
+  it.live(
+    "OPS-18 two idempotency keys of one request are 400, as HTTP joins them; in quotes, one key has a comma",
+    () =>
+      Effect.gen(function* () {
+        const { call } = yield* start()
+        const pause = (key: string) => call("POST", `${orders}/pause`, { headers: { "idempotency-key": key } })
+        for (const two of ["one, two", '"one", "two"', '"one\\", two', 'one, "two"']) {
+          const answer = yield* pause(two)
+          assert.deepStrictEqual(refused(answer).slice(0, 2), [400, "InvalidRequest"], two)
+          const found = `a text of ${two.length} characters`
+          assert.deepInclude(answer.body.issues[0], { path: "Idempotency-Key", found })
+        }
+        assert.strictEqual((yield* call("GET", orders)).body.state, "RUNNING")
+        const key = '"INC-1204, orders of \\"ann\\""'
+        assert.strictEqual((yield* pause(key)).status, 200)
+        const repeated = yield* pause(key)
+        assert.deepStrictEqual([repeated.status, repeated.headers.get("idempotency-replayed")], [200, "true"])
+      })
   )
 
   it.live("an issue says the length of a long value and does not repeat it", () =>

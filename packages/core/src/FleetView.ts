@@ -52,7 +52,15 @@ export interface Hold {
   readonly sinceMillis: number
   /** When it ends by itself, epoch milliseconds by the cluster's clock; undefined when it lasts until it is released. */
   readonly untilMillis: number | undefined
+  /**
+   * Set where no operator holds, but the process itself, and no other one: `reading-control` until it has read the control topic, `control-unavailable` while it cannot read that
+   * topic, under `onControlUnavailable: "hold"`. It ends with the condition, and no release lifts it.
+   */
+  readonly condition?: HoldCondition
 }
+
+/** Why a process holds a binding by itself. */
+export type HoldCondition = "reading-control" | "control-unavailable"
 
 /** The last release of a target, as the control topic has it. */
 export interface Release {
@@ -193,7 +201,7 @@ export interface FleetBinding {
   readonly pausedBy: ReadonlyArray<string>
   /** How many partitions the process owns. */
   readonly partitions: number
-  /** Offsets that are not finished, over these partitions, in decimal digits. */
+  /** Offsets that are not finished, over these partitions, in decimal digits. Where there are none it is `0` and says nothing: the process does not know how far the group is. */
   readonly lag: string
   /** Records that have begun and are not finished. */
   readonly inFlight: number

@@ -104,13 +104,20 @@ export interface Runs {
   ) => Effect.Effect<Receipt, BrokerError | ReplayError | InvalidArgument | PlanRefused>
   /**
    * Goes on with a run that was paused, that stopped itself, or whose process is gone, as `apply` does. Returns count anew from here. Fails with `PlanStale` when the topic was
-   * made again, or when the binding of this process has other topics, or has no transform of the plan's name.
+   * made again, or when the binding of this process has other topics, or has no transform of the plan's name; and at once with `RunAtWork` while a process works on it, or was
+   * killed and its lease of 15 seconds is not over.
    */
   readonly resume: (
     runId: string,
     options?: WorkOptions
-  ) => Effect.Effect<Receipt, BrokerError | ReplayError | InvalidArgument | UnknownRun | RunOver | PlanStale>
-  /** Pauses a run, and says why. The process that works on it ends its work within 5 seconds, and gives its lease back. */
+  ) => Effect.Effect<
+    Receipt,
+    BrokerError | ReplayError | InvalidArgument | UnknownRun | RunOver | RunAtWork | PlanStale
+  >
+  /**
+   * Pauses a run, and says why. The process that works on it ends its work within 5 seconds, and gives its lease back. A run that is paused or stopped stays as it is, with the
+   * reason that it has.
+   */
   readonly pause: RunCommand
   /** Ends a run for good, and says why. Copies that are published stay, and the other letters stay as they are. */
   readonly cancel: RunCommand
@@ -152,5 +159,19 @@ export class RunOver extends Schema.TaggedError<RunOver>()("RunOver", {
 }) {
   override get message(): string {
     return `Nothing was done: run ${this.id} is ${this.state}.`
+  }
+}
+
+/** A process works on the run already. Nothing was done. */
+export class RunAtWork extends Schema.TaggedError<RunAtWork>()("RunAtWork", {
+  /** The id of the run. */
+  id: Schema.String,
+  /** The host of the process. */
+  host: Schema.String,
+  /** The id of the process on its host. */
+  pid: Schema.Number
+}) {
+  override get message(): string {
+    return `Nothing was done: process ${this.pid} on host '${this.host}' works on run ${this.id}. If that process was killed, the run can be resumed within 15 seconds, once its lease is over.`
   }
 }

@@ -1,8 +1,8 @@
 /** A process that applies or resumes a plan over the dead letters of a topic, and then writes how it ended as one line of JSON. */
 import { NodeRuntime } from "@effect/platform-node"
-import { Binding, EventBusConnector, Serde } from "@eventbus/core"
+import { Binding, EventBusConnector, type ReplayRun, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
-import { Effect, Layer, Logger } from "effect"
+import { Effect, Layer, Logger, Schedule } from "effect"
 
 const task: {
   readonly brokers: ReadonlyArray<string>
@@ -16,11 +16,15 @@ const binding = Binding.make("runner", {
   handler: () => Effect.void
 })
 
+/** The lease of a process that was killed lasts for 15 seconds at most. */
+const resumed = (runs: ReplayRun.Runs, id: string) =>
+  Effect.retry(runs.resume(id), { while: ({ _tag }) => _tag === "RunAtWork", schedule: Schedule.spaced("500 millis") })
+
 const program = Effect.gen(function* () {
   const connector = yield* EventBusConnector.EventBusConnector
   const runs = yield* connector.runs("runner")
   const ended = yield* Effect.result<unknown, { readonly _tag: string; readonly message: string }, never>(
-    task.verb === "apply" ? runs.apply(task.id) : runs.resume(task.id)
+    task.verb === "apply" ? runs.apply(task.id) : resumed(runs, task.id)
   )
   const told = ended._tag === "Success" ? ended.success : { _tag: ended.failure._tag, message: ended.failure.message }
   yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(told)}\n`))

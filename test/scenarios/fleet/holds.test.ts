@@ -229,7 +229,10 @@ describe("holds of a fleet", () => {
       yield* advance("1 minute")
       assert.deepStrictEqual(handled, [])
       const error = yield* Effect.flip(app.connector.resume("orders"))
-      assert.include(error.message, "onControlUnavailable is 'hold'")
+      const why = "topic '__eventbus.control' cannot be read, and onControlUnavailable is 'hold'"
+      assert.include(error.message, `its own process holds it: ${why}. It goes on when the process has read that topic`)
+      const [held] = (yield* app.connector.snapshot("orders")).fleetHolds
+      assert.deepInclude(held, { condition: "control-unavailable", reason: why, tier: undefined })
       const fleet = yield* operator
       yield* inTime(fleet.createTopics)
       yield* advance("10 seconds")

@@ -20,7 +20,7 @@ const firstEventMillis = 5_000
 const livedMillis = 10_000
 /** How often a stream is tried again while polling. */
 const pollsUntilStream = 10
-/** Points of a lag chart: one for each state that came. */
+/** Points of a lag chart: one for each state that came with a lag. */
 const mostPoints = 120
 
 const listeners = new Set<(live: Live) => void>()
@@ -35,7 +35,8 @@ const tell = (next: Live): void => {
 }
 
 const received = (state: State, by: "stream" | "polling"): void => {
-  for (const { key, lag } of state.bindings) lags.set(key, [...(lags.get(key) ?? []), lag].slice(-mostPoints))
+  for (const { key, lag } of state.bindings)
+    if (lag !== undefined) lags.set(key, [...(lags.get(key) ?? []), lag].slice(-mostPoints))
   tell({ state: { ...state, bindings: state.bindings.map(sameAsBefore) }, by })
 }
 

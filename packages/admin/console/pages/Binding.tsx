@@ -125,7 +125,10 @@ const Tiers = ({ binding, may, reload }: CommandsProps) => {
     },
     {
       title: "Waiting",
-      of: ({ tier }) => number(committed.reduce((sum, each) => sum + (each.tier === tier ? each.lag : 0), 0)),
+      of: ({ tier }) => {
+        const own = committed.filter((each) => each.tier === tier)
+        return own.length === 0 ? "–" : number(own.reduce((sum, { lag }) => sum + lag, 0))
+      },
       isNumber: true
     },
     { title: "Topic", of: ({ topic }) => topic, isExtra: true },
@@ -154,14 +157,17 @@ const outsideFacts = ({ outside }: BindingDetail) =>
         ["Members of the group", outside.members]
       ] as const)
 
+/** A look from outside says by its time that it has seen nothing yet. */
+const unknownLag = (outside: BindingDetail["outside"]) =>
+  outside === undefined ? "not known: this process owns no partition" : undefined
+
 const factsOf = (binding: BindingDetail) => {
   const { topic, groupId, since, pausedBy, lag, breaker, metrics, consumers, deadLetters, outside } = binding
-  const isUnknown = outside !== undefined && outside.asOf === undefined
   return [
     ["Since", outside === undefined ? <Since key="since" at={since} /> : undefined],
     ...outsideFacts(binding),
     ["Paused by", pausedBy.join(", ")],
-    ["Lag", isUnknown ? undefined : counted(lag, "record")],
+    ["Lag", lag === undefined ? unknownLag(outside) : counted(lag, "record")],
     ["Dead letters", deadLetters === undefined ? undefined : number(deadLetters)],
     ["Circuit breaker", breaker === undefined ? undefined : <StateMark key="breaker" state={breaker} />],
     ["Topic", topic],
@@ -216,7 +222,10 @@ const Detail = (props: CommandsProps) => {
       <Facts facts={factsOf(binding)} />
       {Math.max(0, ...lags) > 0 && (
         <figure>
-          <Line values={lags} label={`Lag while this page is open: now ${binding.lag}, at most ${Math.max(...lags)}`} />
+          <Line
+            values={lags}
+            label={`Lag while this page is open: now ${binding.lag ?? "not known"}, at most ${Math.max(...lags)}`}
+          />
           <figcaption class="dim">Lag while this page is open, at most {number(Math.max(...lags))}</figcaption>
         </figure>
       )}

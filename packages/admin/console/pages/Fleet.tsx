@@ -6,6 +6,12 @@ import { nameOf } from "../parts/BindingTabs.tsx"
 import { type Column, Mark, Problem, Section, Table, Title, Waiting } from "../parts/layout.tsx"
 import { counted, Ends, number, Since } from "../parts/text.tsx"
 
+/** A heartbeat of a newer version tells this one nothing but that its process lives. */
+const ifReadable =
+  (of: Column<Process>["of"]): Column<Process>["of"] =>
+  (process) =>
+    process.isReadable ? of(process) : "–"
+
 const processes: ReadonlyArray<Column<Process>> = [
   { title: "Process", of: ({ id, host, pid, isReadable }) => (isReadable ? `${host}, pid ${pid}` : id) },
   { title: "Version", of: ({ version, isReadable }) => (isReadable ? version || "–" : "a newer one") },
@@ -22,22 +28,28 @@ const processes: ReadonlyArray<Column<Process>> = [
   },
   {
     title: "Clock",
-    of: ({ isSkewed, skewMillis }) =>
+    of: ifReadable(({ isSkewed, skewMillis }) =>
       isSkewed ? <Mark tone="mild">{`off by ${number(Math.round(skewMillis / 1_000))} s`}</Mark> : "right"
+    )
   },
   {
     title: "Holds",
-    of: ({ control }) =>
+    of: ifReadable(({ control }) =>
       control === "known" ? "known" : <Mark tone={control === "reading" ? "mild" : "bad"}>{control}</Mark>
+    )
   },
-  { title: "Bindings", of: ({ bindings, omitted }) => number(bindings.length + omitted), isNumber: true },
+  {
+    title: "Bindings",
+    of: ifReadable(({ bindings, omitted }) => number(bindings.length + omitted)),
+    isNumber: true
+  },
   {
     title: "Stand",
-    of: ({ bindings }) => number(bindings.reduce((sum, { standing }) => sum + standing.length, 0)),
+    of: ifReadable(({ bindings }) => number(bindings.reduce((sum, { standing }) => sum + standing.length, 0))),
     isNumber: true,
     isExtra: true
   },
-  { title: "Settings", of: ({ configHash }) => configHash.slice(0, 8), isExtra: true }
+  { title: "Settings", of: ifReadable(({ configHash }) => configHash.slice(0, 8)), isExtra: true }
 ]
 
 const tierOf = ({ tier }: Pick<Hold, "tier">): string => (tier === undefined ? "" : `, tier ${tier}`)

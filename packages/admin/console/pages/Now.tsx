@@ -88,13 +88,10 @@ const Letters = ({ binding: { key, deadLetters = 0 } }: { readonly binding: Bind
   </li>
 )
 
-/** A look from outside that has seen nothing yet. */
-const isUnknown = (outside: BindingSummary["outside"]): boolean => outside !== undefined && outside.asOf === undefined
-
 const columnsOf = (isOutside: boolean): ReadonlyArray<Column<BindingSummary>> => [
   { title: "Binding", of: ({ key }) => <a href={to.binding(key)}>{nameOf(key)}</a> },
   { title: "State", of: BindingState },
-  { title: "Lag", of: ({ lag, outside }) => (isUnknown(outside) ? "–" : number(lag)), isNumber: true },
+  { title: "Lag", of: ({ lag }) => (lag === undefined ? "–" : number(lag)), isNumber: true },
   {
     title: "Dead letters",
     of: ({ key, deadLetters }) =>

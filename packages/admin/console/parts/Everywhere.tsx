@@ -9,18 +9,23 @@ import { nameOf } from "./BindingTabs.tsx"
 import { counted, Ends, Since } from "./text.tsx"
 
 /** Who holds what, why, and until when. */
-const Hold = ({ hold: { tier, by, reason, since, until } }: { readonly hold: BindingHold }) => (
-  <>
-    {tier === undefined ? "Paused" : `Tier ${tier} is paused`} in all processes by <strong>{by}</strong> since{" "}
-    <Since at={since} />
-    {until !== undefined && (
-      <>
-        , until <Ends at={until} />
-      </>
-    )}
-    : {reason}
-  </>
-)
+const Hold = ({ hold: { tier, by, reason, since, until, condition } }: { readonly hold: BindingHold }) =>
+  condition === undefined ? (
+    <>
+      {tier === undefined ? "Paused" : `Tier ${tier} is paused`} in all processes by <strong>{by}</strong> since{" "}
+      <Since at={since} />
+      {until !== undefined && (
+        <>
+          , until <Ends at={until} />
+        </>
+      )}
+      : {reason}
+    </>
+  ) : (
+    <>
+      Paused in this process since <Since at={since} />, until the process can read the holds of its fleet: {reason}
+    </>
+  )
 
 /** Names the processes that have not answered. */
 const outcomeOf = ({ answers, missing }: Commanded): string => {
@@ -70,7 +75,7 @@ interface EverywhereProps {
 /** The holds, for everybody who may see the binding; the buttons for those who may operate it, where the program belongs to a fleet. */
 export const Everywhere = ({ binding: { key, holds = [] }, done }: EverywhereProps) => {
   const may = useMayCommandFleet(key)
-  const isHeld = holds.some(({ tier }) => tier === undefined)
+  const isHeld = holds.some(({ tier, condition }) => tier === undefined && condition === undefined)
   if (!may && holds.length === 0) return null
   return (
     <div class="everywhere">

@@ -23,7 +23,8 @@ const troublesOf = ({ bindings, health }: State) => {
     const { key, groupId, lag, outside } = binding
     if (away.has(key)) return []
     if (outside?.problem !== undefined) return [{ key, is: "cannot be asked about", why: outside.problem }]
-    const why = `Group ${groupId} has no members, and ${counted(lag, "record")} to handle.`
+    const toHandle = lag === undefined ? "" : `, and ${counted(lag, "record")} to handle`
+    const why = `Group ${groupId} has no members${toHandle}.`
     return isAlone(binding) ? [{ key, is: "has nobody who consumes it", why }] : []
   })
 }

@@ -22,6 +22,10 @@ const undecidedOf = (snapshot: Snapshot.BindingSnapshot): number | undefined => 
   return count === 0 ? undefined : count
 }
 
+/** Over all partitions. Undefined for none: nobody has said how far the group is. */
+export const lagOf = (partitions: ReadonlyArray<{ readonly lag: bigint }>): number | undefined =>
+  partitions.length === 0 ? undefined : partitions.reduce((sum, { lag }) => sum + Number(lag), 0)
+
 export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: number): Answers.BindingSummary => {
   const { name, cluster, topic, groupId, state, sinceMillis, pausedBy, pausedTiers, partitions, breaker } = snapshot
   const { fleetHolds } = snapshot
@@ -31,7 +35,7 @@ export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: numb
     since: isoOf(sinceMillis),
     ...{ pausedBy, pausedTiers },
     ...(fleetHolds.length === 0 ? {} : { holds: fleetHolds.map(holdOf) }),
-    lag: partitions.reduce((sum, { lag }) => sum + Number(lag), 0),
+    ...given("lag", lagOf(partitions)),
     partitions: partitions.length,
     consumersRunning: snapshot.consumers.filter(({ status }) => status === "running").length,
     ...given("deadLetters", deadLetters),
@@ -48,10 +52,18 @@ export const summariesOf = (
   bindings.map((each) => summaryOf(each, deadLetters.get(keyOf(each)))).sort((a, b) => (a.key < b.key ? -1 : 1))
 
 /** A hold may end at a time that no date can hold. */
-export const holdOf = ({ tier, by, reason, sinceMillis, untilMillis }: FleetView.Hold): Answers.BindingHold => ({
+export const holdOf = ({
+  tier,
+  by,
+  reason,
+  sinceMillis,
+  untilMillis,
+  condition
+}: FleetView.Hold): Answers.BindingHold => ({
   ...{ ...given("tier", tier), by, reason },
   since: isoOf(isDate(sinceMillis) ? sinceMillis : 0),
-  ...given("until", isDate(untilMillis) ? isoOf(untilMillis) : undefined)
+  ...given("until", isDate(untilMillis) ? isoOf(untilMillis) : undefined),
+  ...given("condition", condition)
 })
 
 export const detailOf = (

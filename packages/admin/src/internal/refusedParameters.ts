@@ -1,5 +1,5 @@
 /**
- * Turns everything that the schemas refuse in a request into one answer with all issues and their paths.
+ * Turns everything that the schemas refuse in a request into one answer with all issues and their paths. A body that the route does not take is one of them.
  */
 import { Effect, Layer, type Schema, SchemaAST, type SchemaIssue, type Types } from "effect"
 import { HttpServerRequest } from "effect/http"
@@ -8,6 +8,7 @@ import { InvalidRequest, type ParameterIssue } from "../AdminError.ts"
 import { RefusedParameters } from "./middlewares.ts"
 import { allowed } from "./parameters.ts"
 import { kindOf } from "./selectionBody.ts"
+import * as UnwantedBody from "./unwantedBody.ts"
 
 type Input = Readonly<Record<string, unknown>>
 
@@ -17,11 +18,11 @@ export const layer: Layer.Layer<RefusedParameters> = Layer.succeed(RefusedParame
     const known = parametersOf(endpoint.query)
     // A route without parameters has no schema that would refuse one.
     const unknown = endpoint.query === undefined ? Object.keys(search) : []
-    if (unknown.length > 0) {
-      return yield* new InvalidRequest({
-        issues: unknown.map((path) => issueOf({ path, isUnknown: true }, search, known))
-      })
-    }
+    const unwanted = [
+      ...unknown.map((path) => issueOf({ path, isUnknown: true }, search, known)),
+      ...(yield* UnwantedBody.issuesOf(endpoint))
+    ]
+    if (unwanted.length > 0) return yield* new InvalidRequest({ issues: unwanted })
     return yield* Effect.catch(respond, (error): Effect.Effect<never, Types.unhandled | InvalidRequest> => {
       if (!HttpApiError.HttpApiSchemaError.is(error)) return Effect.fail(error)
       // An answer that its schema refuses is our mistake, not the caller's.

@@ -103,6 +103,7 @@ type Own =
   | ReplayPlan.PlanRefused
   | ReplayRun.UnknownRun
   | ReplayRun.RunOver
+  | ReplayRun.RunAtWork
   | DeadLetterNotFound
   | AuditOff
   | FleetNotConfigured
@@ -123,6 +124,7 @@ const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "PlanStale",
   "UnknownRun",
   "RunOver",
+  "RunAtWork",
   "DeadLetterNotFound",
   "AuditOff",
   "FleetNotConfigured",

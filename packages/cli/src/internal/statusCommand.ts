@@ -67,7 +67,7 @@ export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<stri
     key,
     [state, ...(pausedBy.length === 0 ? [] : [`(${pausedBy.join(", ")})`])].join(" "),
     outside === undefined ? `since ${since}` : "",
-    `lag ${lag}`,
+    lag === undefined ? "lag not known" : `lag ${lag}`,
     deadLetters === 0 ? "" : counted(deadLetters, "dead letter"),
     outside?.members === undefined ? "" : counted(outside.members, "member"),
     pausedTiers.length === 0 ? "" : `paused ${pausedTiers.map((tier) => `tier ${tier}`).join(", ")}`,
@@ -76,8 +76,10 @@ export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<stri
   ].map(LogFormat.oneLine)
 }
 
-const holdText = ({ tier, by, reason }: Answers.BindingHold): string =>
-  `${tier === undefined ? "held" : `tier ${tier} held`} by ${by}: ${reason}`
+const holdText = ({ tier, by, reason, condition }: Answers.BindingHold): string =>
+  condition === undefined
+    ? `${tier === undefined ? "held" : `tier ${tier} held`} by ${by}: ${reason}`
+    : `held in this process: ${reason}`
 
 const statusText = ({ health, bindings }: Status): string =>
   [

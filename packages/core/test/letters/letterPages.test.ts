@@ -104,8 +104,17 @@ describe("pages of dead letters", () => {
       const admin = yield* memory.broker.admin
       yield* admin.createPartitions("orders.DLT", 4)
       yield* memory.append("orders.DLT", 3, [letter({ millis: 30 })])
-      assert.deepStrictEqual(positions(yield* page({ before: next })), ["1@0", "0@0"])
+      assert.deepStrictEqual(positions(yield* page({ before: next })), ["3@0", "1@0", "0@0"])
+      const second = yield* page({ before: next, limit: 1 })
+      assert.deepStrictEqual(positions(yield* page({ before: second.next! })), ["1@0", "0@0"])
     }).pipe(Effect.scoped)
+  )
+
+  scenario("OPS-03 a cursor that leaves a partition out hides none of its dead letters", () =>
+    Effect.gen(function* () {
+      yield* store([{ millis: 10 }, { millis: 20 }], [{ millis: 15 }])
+      assert.deepStrictEqual(positions(yield* page({ before: "1" })), ["1@0", "0@0"])
+    })
   )
 
   scenario("OPS-03 a query that cannot be is refused with what is allowed", () =>

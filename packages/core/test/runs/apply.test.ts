@@ -229,6 +229,33 @@ describe("runs of plans", () => {
     })
   )
 
+  scenario("OPS-08 a run that works is not resumed: the caller learns at once which process works on it", () =>
+    Effect.gen(function* () {
+      yield* setUp()
+      const { id, fiber } = yield* running({ ...steady, canary: 0, rate: 1 })
+      yield* copied(id, 1)
+      const other = yield* runsOf("host-b")
+      const refused = yield* inTime(Effect.timeout(Effect.flip(other.resume(id)), "2 seconds"), "250 millis")
+      assert.deepInclude(refused, { _tag: "RunAtWork", id, host: "host-a", pid: process.pid })
+      assert.deepInclude(yield* inTime(other.receipt(id)), { state: "running", host: "host-a" })
+      yield* Fiber.interrupt(fiber)
+    })
+  )
+
+  scenario("OPS-08 a pause of a run that is paused, or that has stopped itself, leaves it with its reason", () =>
+    Effect.gen(function* () {
+      yield* setUp()
+      const { id, runs, fiber } = yield* running({ ...steady, canary: 0, rate: 1 })
+      yield* copied(id, 1)
+      yield* inTime(runs.pause(id, "the shop is full"), "250 millis")
+      yield* inTime(runs.pause(id, "again"), "250 millis")
+      assert.deepInclude(yield* ended(fiber), { state: "paused", stateReason: "the shop is full" })
+      yield* inTime(runs.pause(id, "once more"), "250 millis")
+      const paused = yield* inTime(runs.receipt(id))
+      assert.deepInclude(paused, { state: "paused", stateReason: "the shop is full" })
+    })
+  )
+
   scenario("OPS-08 another process changes the rate of a run that works", () =>
     Effect.gen(function* () {
       yield* setUp()
@@ -313,6 +340,7 @@ describe("runs of plans", () => {
           moment.phase === "begun" && moment.done === 4 ? moment.freeze(60) : Effect.void
         const { id, fiber } = yield* running(atOnce, {}, sleeps)
         yield* copied(id, 200)
+        yield* pass(20)
         const receipt = yield* inTime((yield* runsOf("host-b")).resume(id), "1 second")
         assert.deepInclude(receipt, { state: "done", dealtWith: 600, host: "host-b" })
         yield* pass(60)

@@ -25,7 +25,10 @@ const releaseOf = ({ held, ...release }: FleetView.Release): FleetAnswers.Releas
 
 const bindingOf = (binding: FleetView.FleetBinding): FleetAnswers.ProcessBinding => {
   const { name, cluster, groupId, state, pausedBy, partitions, lag, inFlight, standing } = binding
-  return { key: keyOf({ name, cluster }), groupId, state, pausedBy, partitions, lag, inFlight, standing }
+  return {
+    ...{ key: keyOf({ name, cluster }), groupId, state, pausedBy, partitions, inFlight, standing },
+    ...given("lag", partitions === 0 ? undefined : lag)
+  }
 }
 
 const processOf = (process: FleetView.FleetProcess): FleetAnswers.Process => {

@@ -12,10 +12,14 @@ export const header = "Idempotency-Key"
 const longestKey = 255
 
 /** The keys that are taken, in words. */
-export const allowed = `one key of 1 to ${longestKey} characters, none of them a comma or a control character`
+export const allowed = `one key of 1 to ${longestKey} characters without control characters; one with a comma stands in double quotes`
 
-/** Whether a text can be a key. HTTP joins the values of two headers with a comma. */
-export const isKey = (text: string): boolean => text !== "" && text.length <= longestKey && !/[\p{Cc},]/u.test(text)
+/** A string of a structured field (RFC 9651), which the draft of this header has for a key. */
+const quoted = /^"(?:[^"\\]|\\["\\])*"$/
+
+/** Whether a text can be a key. HTTP joins the values of two headers with a comma, and only quotes tell that comma from one of the key. */
+export const isKey = (text: string): boolean =>
+  text !== "" && text.length <= longestKey && !/\p{Cc}/u.test(text) && (!text.includes(",") || quoted.test(text))
 
 /** Says of an answer that it is the first one again. */
 export const replayedHeader = "idempotency-replayed"

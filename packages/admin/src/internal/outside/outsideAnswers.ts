@@ -9,7 +9,7 @@ export const summaryOf = ({ snapshot, view, failure }: OutsideView.OutsideBindin
   const partitions = view?.partitions ?? []
   return {
     ...AnswersOf.summaryOf(snapshot, view?.deadLetters),
-    lag: partitions.reduce((sum, { lag }) => sum + Number(lag), 0),
+    ...given("lag", AnswersOf.lagOf(partitions)),
     partitions: partitions.length,
     outside: {
       ...given("asOf", view === undefined ? undefined : isoOf(view.asOfMillis)),

@@ -87,7 +87,7 @@ export const runs = HttpApiGroup.make("runs").add(
     params,
     payload: Schema.Unknown,
     success: begun,
-    error: [...ofCommand, ...ofWork]
+    error: [...ofCommand, ...ofWork, Errors.runAtWork]
   })
     .middleware(IdempotencyKey)
     .annotate(RequiredPermission, worker)

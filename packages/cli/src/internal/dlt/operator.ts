@@ -47,10 +47,10 @@ const wrongUsage: ReadonlySet<string> = new Set(["InvalidArgument", "UnknownTier
 /** The cluster or the process has answered, and the answer is no. */
 const noes: ReadonlySet<string> = new Set([
   ...["DryRunLayerFailed", "ConfigurationValidation", "ReplayRunning", "ReplayTakenOver", "RehearsalRunning"],
-  ...["UnknownPlan", "PlanExpired", "PlanApplied", "PlanStale", "UnknownRun", "RunOver", "RehearsalNotFound"],
+  ...["UnknownPlan", "PlanExpired", "PlanApplied", "PlanStale", "UnknownRun", "RunOver", "RunAtWork"],
   ...["NotPurgeable", "ForeignDeadLetters", "BindingNotFound", "AmbiguousBinding", "InvalidContainerState"],
   ...["Unauthorized", "Forbidden", "ReadOnly", "LoopbackOnly", "FleetNotConfigured", "UnfitTopic", "AuditOff"],
-  ...["RecordNotHeld", "NotRunHere"]
+  ...["RecordNotHeld", "NotRunHere", "RehearsalNotFound"]
 ])
 
 /** A failure with its exit code. */

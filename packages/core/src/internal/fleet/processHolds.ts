@@ -1,7 +1,7 @@
 /**
  * The holds on the bindings of a process, as far as it knows them. Until it has read the control topic, or has waited long enough for it, every binding is held: no record is fetched before.
  */
-import type { BindingHolds, Hold } from "../../FleetView.ts"
+import type { BindingHolds, Hold, HoldCondition } from "../../FleetView.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { ClusterClock } from "./clusterClock.ts"
 import type { ReadHold } from "./holdEntries.ts"
@@ -34,11 +34,11 @@ export const make = ({ clock, topic, onControlUnavailable, holds, revision }: Op
   let knowledge: Knowledge = "reading"
   const sinceMillis = clock.nowMillis()
 
-  const byProcess = (of: Of, reason: string): BindingHolds => ({
+  const byProcess = (of: Of, condition: HoldCondition, reason: string): BindingHolds => ({
     isReading: knowledge === "reading",
     binding: {
       ...{ binding: of.name, groupId: of.groupId, cluster: of.cluster, tier: undefined },
-      ...{ by: "its own process", reason, sinceMillis, untilMillis: undefined }
+      ...{ by: "its own process", reason, condition, sinceMillis, untilMillis: undefined }
     },
     tiers: new Map()
   })
@@ -50,9 +50,10 @@ export const make = ({ clock, topic, onControlUnavailable, holds, revision }: Op
       knowledge = next
     },
     of: (definition) => {
-      if (knowledge === "reading") return byProcess(definition, `it is reading topic '${topic}'`)
+      if (knowledge === "reading") return byProcess(definition, "reading-control", `it is reading topic '${topic}'`)
       if (knowledge === "unavailable" && onControlUnavailable === "hold") {
-        return byProcess(definition, `topic '${topic}' cannot be read, and onControlUnavailable is 'hold'`)
+        const reason = `topic '${topic}' cannot be read, and onControlUnavailable is 'hold'`
+        return byProcess(definition, "control-unavailable", reason)
       }
       const own = active().filter((hold) => isOf(hold, definition))
       return {

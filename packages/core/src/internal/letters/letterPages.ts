@@ -42,8 +42,8 @@ export const page = Effect.fnUntraced(function* (
       if (before !== undefined && !isOf(before, partitions)) return yield* noCursor(query.before)
       const firstBlock = Math.ceil((limit * 1.25) / Math.max(1, partitions.length)) + 4
       const tails = partitions.map((progress) => {
-        // A partition that was added after the first page has only dead letters that arrived later.
-        const upTo = before === undefined ? progress.logEnd : (before[progress.partition] ?? 0n)
+        // A partition that the cursor leaves out was added later, or somebody has cut the cursor: no letter of it was shown.
+        const upTo = before?.[progress.partition] ?? progress.logEnd
         return new PartitionTail(progress, upTo, firstBlock)
       })
       const reading = { scan, target, matches, budget }
@@ -100,8 +100,8 @@ const checked = Effect.fnUntraced(function* (query: Query) {
 const noCursor = (before: unknown) => Arguments.refuse("letters", "before", before, "'next' of the page before")
 
 /**
- * Whether a page of this topic may have ended there. The topic may have got partitions since, and none lies before its beginning; it never loses any, and a page ends within
- * the log. A topic that is empty by now has no partitions here.
+ * Whether a page of this topic may have ended there. The topic may have got partitions since; it never loses any, and a page ends within the log. A topic that is empty by now
+ * has no partitions here.
  */
 const isOf = (before: ReadonlyArray<bigint>, partitions: ReadonlyArray<PartitionOffsets>): boolean =>
   partitions.length === 0 ||

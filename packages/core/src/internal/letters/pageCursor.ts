@@ -1,5 +1,6 @@
 /**
- * The text that says where a page ended: for each partition, from 0, the offset below which nothing was shown yet. Dead letters that arrive later lie above it.
+ * The text that says where a page ended: for each partition, from 0, the offset below which nothing was shown yet. Dead letters that arrive later lie above it. Of a partition that
+ * it does not name, nothing was shown.
  */
 
 const offsets = /^\d{1,19}(?:\.\d{1,19})*$/

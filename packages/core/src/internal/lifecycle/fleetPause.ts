@@ -60,7 +60,8 @@ export const make = ({ definition: { tiers }, onConsumers, announce }: FleetPaus
   }
 }
 
-const remedyOf = ({ by, reason, untilMillis }: Hold): string => {
+const remedyOf = ({ by, reason, untilMillis, condition }: Hold): string => {
+  if (condition !== undefined) return `${by} holds it: ${reason}. It goes on when the process has read that topic`
   const until = untilMillis === undefined ? "" : ` or at ${isoText(untilMillis)}`
   return `${by} holds it in the whole fleet: ${reason}. It goes on when an operator of the fleet releases the hold (Fleet.release)${until}`
 }

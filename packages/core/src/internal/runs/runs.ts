@@ -7,7 +7,7 @@ import { type BrokerError, RecordTooLarge } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import { InvalidArgument } from "../../Replay.ts"
 import { PlanApplied, type PlanRefused, type PlanRequest, UnknownPlan } from "../../ReplayPlan.ts"
-import { type RunCommand, RunOver, type Runs, UnknownRun, type WorkOptions } from "../../ReplayRun.ts"
+import { RunAtWork, type RunCommand, RunOver, type Runs, UnknownRun, type WorkOptions } from "../../ReplayRun.ts"
 import * as LogLine from "../base/logLine.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as Attempts from "../replay/replayAttempts.ts"
@@ -69,22 +69,29 @@ const receiptOf = Effect.fnUntraced(function* (options: Options, session: Sessio
 
 /** The commands that a run obeys, whichever process works on it. */
 const ordersOf = (options: Options): Pick<Runs, "pause" | "cancel" | "setRate"> => {
-  const order = Effect.fnUntraced(function* (id: string, record: (journalTopic: string) => ProducerRecord) {
+  /** `isSo`: of a run whose state needs no order. */
+  const order = Effect.fnUntraced(function* (
+    id: string,
+    record: (journalTopic: string) => ProducerRecord,
+    isSo: (told: Receipts.Applied) => boolean = () => false
+  ) {
     const session = yield* open(options)
-    yield* alive(options, session, id)
+    if (isSo(yield* alive(options, session, id))) return
     yield* RunJournal.write(options, session.admin, [record(session.journal.topic)])
   }, Effect.scoped)
   const { groupId, hostname: by } = options
   const halt =
-    (command: string, verb: Entries.HaltEntry["verb"]): RunCommand =>
+    (verb: Entries.HaltEntry["verb"], isSo?: (told: Receipts.Applied) => boolean): RunCommand =>
     (id, reason) =>
-      Requests.id(command, id).pipe(
-        Effect.andThen(Arguments.reason(command, reason)),
-        Effect.andThen(order(id, (topic) => Entries.record("halt", topic, id, groupId, { v: 1, verb, reason, by })))
+      Requests.id(verb, id).pipe(
+        Effect.andThen(Arguments.reason(verb, reason)),
+        Effect.andThen(
+          order(id, (topic) => Entries.record("halt", topic, id, groupId, { v: 1, verb, reason, by }), isSo)
+        )
       )
   return {
-    pause: halt("pause", "pause"),
-    cancel: halt("cancel", "cancel"),
+    pause: halt("pause", (told) => Receipts.stateOf(told).state !== "running"),
+    cancel: halt("cancel"),
     setRate: (id, rate) =>
       Requests.id("setRate", id).pipe(
         Effect.andThen(Requests.rate("setRate", rate)),
@@ -207,10 +214,18 @@ const apply = (
     )
   })
 
+/** A process that works on a run, and was not told to end its work, does not give its lease back soon. */
+const refuseAtWork = Effect.fnUntraced(function* (options: Options, { journal }: Session, told: Receipts.Applied) {
+  if (Receipts.stateOf(told).state !== "running") return
+  const abandonedSince = yield* Workers.read(options, journal)
+  const { host, pid } = told.run.entry
+  if (abandonedSince(told) === undefined) return yield* new RunAtWork({ id: told.id, host, pid })
+})
+
 /** Goes on with a run that is not over. */
 const resume = Effect.fnUntraced(function* (options: Options, id: string, given?: WorkOptions) {
   const session = yield* open(options)
-  yield* alive(options, session, id)
+  yield* refuseAtWork(options, session, yield* alive(options, session, id))
   yield* leased(options, (lease, state) =>
     Effect.gen(function* () {
       yield* session.journal.load
