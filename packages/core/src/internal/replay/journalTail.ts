@@ -44,16 +44,19 @@ export const open = Effect.fnUntraced(function* (
       return true
     }
     const { records, nextOffset, highWatermark } = found.chunk
-    for (const record of records) onRecord(record)
-    position = nextOffset
-    return nextOffset < highWatermark
+    for (const record of records) if (record.offset >= position) onRecord(record)
+    if (nextOffset > position) position = nextOffset
+    return position < highWatermark
   }
 
   const readOn = Effect.fnUntraced(function* (least: bigint) {
+    // At the end the newest record is read once more: a read that finds nothing waits for something new.
+    let offset = least >= 0n && position === least + 1n ? least : position
     let more = true
     while (more || position <= least) {
       const before = position
-      more = accept(yield* read(reader, { topic, partition, offset: position }))
+      more = accept(yield* read(reader, { topic, partition, offset }))
+      offset = position
       // An open transaction hides what is awaited.
       if (!more && position === before && position <= least) yield* Effect.sleep(pollMillis)
     }
