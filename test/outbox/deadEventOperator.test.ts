@@ -258,6 +258,7 @@ describe("arguments of DeadEventOperator", () => {
       assert.deepStrictEqual(yield* wrong({ action: "replay", select: {}, reason: "x" }), ["select"])
       assert.deepStrictEqual(yield* wrong({ action: "toTier", select: all, reason: " " }), ["action", "reason"])
       assert.deepStrictEqual(yield* wrong({ action: "discard", select: all, reason: "x", rate: 5 }), ["rate"])
+      assert.deepStrictEqual(yield* wrong({ ...replayAll, rate: 0, cannary: 1 }), ["rate", "cannary"])
       assert.deepStrictEqual(yield* wrong({ ...replayAll, rate: 0, canary: -1, canaryWait: "soon", stopAbove: 101 }), [
         "rate",
         "canary",
@@ -271,6 +272,9 @@ describe("arguments of DeadEventOperator", () => {
         "select.aggregateId",
         "select.eventIds[0]",
         "select.all"
+      ])
+      assert.deepStrictEqual(yield* wrong({ ...replayAll, select: { eventIds: ["a"], evenType: "x" } }), [
+        "select.evenType"
       ])
       assert.deepStrictEqual(yield* refused(list({ limit: 501, after: "first" })), ["after", "limit"])
       assert.deepStrictEqual(yield* refused(replay("a", "")), ["reason"])

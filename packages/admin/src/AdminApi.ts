@@ -245,7 +245,10 @@ export const make = (prefix: `/${string}` = "/eventbus") =>
     .annotate(OpenApi.Transform, Idempotency.describe)
     .annotate(OpenApi.Title, "Event Bus Connector")
     .annotate(OpenApi.Version, version)
-    .annotate(OpenApi.Description, "The bindings of one process, their dead letters, and the dead events of its outbox.")
+    .annotate(
+      OpenApi.Description,
+      "The bindings of one process, their dead letters, and the dead events of its outbox."
+    )
 
 /** The type of the API. */
 export type AdminApi = ReturnType<typeof make>

@@ -7,7 +7,7 @@
  *
  * export const replayed = Effect.gen(function* () {
  *   const { outbox } = yield* EventBusAdmin.EventBusAdmin
- *   const { id, count } = yield* outbox.plan({ action: "replay", select: { all: true }, reason: "the gateway is back", by: "on-call" })
+ *   const { id, count } = yield* outbox.plan({ action: "replay", select: { all: true }, reason: "the gateway is back" }, "on-call")
  *   if (count > 0) yield* outbox.apply(id)
  *   return yield* outbox.receipt(id)
  * })
@@ -45,9 +45,10 @@ export interface AdminOutbox {
   readonly list: (query?: ListQuery & View) => Effect.Effect<Answers.Page, OutboxError | InvalidRequest>
   /** One dead event. */
   readonly show: (eventId: string, view?: View) => Effect.Effect<Answers.Event, OutboxError | DeadEventNotFound>
-  /** Makes a plan, and keeps it in this process. Nothing else changes. `by`: who asks for it. */
+  /** Makes a plan, and keeps it in this process. Nothing else changes. `by`: the one who asks for it. */
   readonly plan: (
-    request: PlanRequest & { readonly by: string },
+    request: PlanRequest,
+    by: string,
     view?: View
   ) => Effect.Effect<Answers.Plan, OutboxError | InvalidRequest>
   /** A plan of this process. */
@@ -60,17 +61,12 @@ export interface AdminOutbox {
     OutboxError | InvalidRequest | DeadEventPlanNotFound | DeadEventPlanApplied | DeadEventPlanStale
   >
   /** The work on a plan, and the fate of its events by now. */
-  readonly receipt: (
-    id: string
-  ) => Effect.Effect<Answers.Receipt, OutboxError | InvalidRequest | DeadEventPlanNotFound>
+  readonly receipt: (id: string) => Effect.Effect<Answers.Receipt, OutboxError | InvalidRequest | DeadEventPlanNotFound>
   /** Ends the work on a plan, and answers after its end. Events that are replayed or deleted stay so. */
   readonly cancel: (
     id: string,
     reason: string
-  ) => Effect.Effect<
-    Answers.Receipt,
-    OutboxError | InvalidRequest | DeadEventPlanNotFound | DeadEventPlanNotRunning
-  >
+  ) => Effect.Effect<Answers.Receipt, OutboxError | InvalidRequest | DeadEventPlanNotFound | DeadEventPlanNotRunning>
   /** Replays one dead event at once. */
   readonly replay: DeadEventCommand
   /** Deletes one dead event for good. */

@@ -34,7 +34,8 @@ describe("requests that cannot be meant", () => {
       const routes = [
         ...["start", "stop", "pause", "resume"].map((verb) => `${orders}/${verb}`),
         ...["plans", "rehearsals", `plans/${id}/apply`].map((path) => `${dlt}/${path}`),
-        ...["pause", "cancel", "resume", "rate"].map((verb) => `${dlt}/runs/${id}/${verb}`)
+        ...["pause", "cancel", "resume", "rate"].map((verb) => `${dlt}/runs/${id}/${verb}`),
+        ...["plans", "plans/none/apply", "runs/none/cancel"].map((path) => `/eventbus/outbox/dead/${path}`)
       ]
       const allowed = "JSON of at most 64 levels"
       for (const route of routes) {

@@ -121,4 +121,3 @@ export const jsonTextOf = (value: unknown, longest: number): string | undefined 
     return undefined
   }
 }
-

@@ -26,8 +26,7 @@ const listed = Effect.fnUntraced(function* (
   { next, ...query }: Omit<NonNullable<Parameters<Outbox["list"]>[0]>, "after" | "payload"> & { readonly next?: string }
 ) {
   const view = yield* payloadView
-  if (query.aggregateId !== undefined && !view.payload)
-    return yield* new Forbidden({ permission: "view-payload" })
+  if (query.aggregateId !== undefined && !view.payload) return yield* new Forbidden({ permission: "view-payload" })
   return yield* outbox.list({ ...query, ...view, ...(next === undefined ? {} : { after: next }) })
 })
 
@@ -42,7 +41,7 @@ const planned = Effect.fnUntraced(function* (outbox: Outbox, request: HttpServer
     yield* tell({ target: { action } })
     yield* demand(action)
   }
-  return yield* Effect.tap(outbox.plan({ ...body, by }, yield* payloadView), ({ id, rate, canary, stopAbove }) =>
+  return yield* Effect.tap(outbox.plan(body, by, yield* payloadView), ({ id, rate, canary, stopAbove }) =>
     tell({ run: id, target: { ...targetOf(body.select), rate, canary, stopAbove } })
   )
 })
@@ -85,8 +84,7 @@ export const layer = (api: AdminApi) =>
             Effect.andThen(tellEvent(eventId), outbox.replay(eventId, reason)),
           outboxDiscard: ({ params: { eventId }, query: { reason } }) =>
             Effect.andThen(tellEvent(eventId), outbox.discard(eventId, reason)),
-          outboxGetPlan: ({ params: { id } }) =>
-            Effect.flatMap(payloadView, (view) => outbox.getPlan(id, view)),
+          outboxGetPlan: ({ params: { id } }) => Effect.flatMap(payloadView, (view) => outbox.getPlan(id, view)),
           outboxReceipt: ({ params: { id } }) => outbox.receipt(id)
         })
     })

@@ -50,7 +50,7 @@ const over = (port: OutboxPort["Service"], shown: Shown, scope: Scope.Scope): Ad
       const found = yield* onOutbox(port.show(eventId))
       return found === undefined ? yield* new DeadEventNotFound({ eventId }) : Answers.eventOf(found, shown(payload))
     }),
-    plan: Effect.fnUntraced(function* ({ by, ...request }, { payload = false } = {}) {
+    plan: Effect.fnUntraced(function* (request, by, { payload = false } = {}) {
       const kept = yield* plans.keep(yield* onOutbox(port.plan(request)), by)
       return Answers.planOf(kept.plan, kept, shown(payload))
     }),
@@ -72,6 +72,7 @@ const over = (port: OutboxPort["Service"], shown: Shown, scope: Scope.Scope): Ad
       return isReplayed ? { eventId, action: "replay" } : yield* new DeadEventNotFound({ eventId })
     }),
     discard: Effect.fnUntraced(function* (eventId, reason) {
+      if ((yield* onOutbox(port.show(eventId))) === undefined) return yield* new DeadEventNotFound({ eventId })
       const plan = yield* onOutbox(port.plan({ action: "discard", select: { eventIds: [eventId] }, reason }))
       const isDiscarded = plan.count > 0 && (yield* discarded(port, plan))
       return isDiscarded ? { eventId, action: "discard" } : yield* new DeadEventNotFound({ eventId })

@@ -55,10 +55,16 @@ const end = (kept: KeptPlan, startedMillis: number, hasBegun: boolean, exit: Exi
     kept.work = { ...workOf(exit, kept.work), startedMillis, endedMillis: yield* Clock.currentTimeMillis }
     // Nobody waits any more for the error of work that has begun, so the log has it.
     if (kept.work.state === "failed" && Exit.isFailure(exit))
-      yield* LogLine.error(`The work on plan ${kept.plan.id} over dead events failed; the rest needs a new plan`, exit.cause)
+      yield* LogLine.error(
+        `The work on plan ${kept.plan.id} over dead events failed; the rest needs a new plan`,
+        exit.cause
+      )
   })
 
-const workOf = (exit: Exit.Exit<ApplyReport, unknown>, before: Work | undefined): Omit<Work, "startedMillis" | "endedMillis"> => {
+const workOf = (
+  exit: Exit.Exit<ApplyReport, unknown>,
+  before: Work | undefined
+): Omit<Work, "startedMillis" | "endedMillis"> => {
   if (Exit.isSuccess(exit)) {
     const { state, stateReason, dealtWith } = exit.value
     return { state, dealtWith, ...given("stateReason", stateReason) }
