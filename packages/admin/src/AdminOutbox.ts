@@ -39,6 +39,8 @@ export type DeadEventCommand = (
 
 /** The operations. This process keeps a plan for 24 hours, and 100 plans at most: the oldest that nobody works on goes first. */
 export interface AdminOutbox {
+  /** Fails where the program has no outbox. */
+  readonly available: Effect.Effect<void, OutboxOff>
   /** All dead events by the reason of their failure. Reads every dead row once, without payloads. */
   readonly groups: (view?: View) => Effect.Effect<Answers.Groups, OutboxError>
   /** A page of dead events, the oldest first. */

@@ -4,6 +4,7 @@
  * The parts that may quote an event (the ids of its aggregate and its tenant, headers, payload, and the texts of errors) are there only for callers with the permission `view-payload`.
  */
 import { Schema } from "effect"
+import { Permission } from "./Authorizer.ts"
 import { Payload } from "./DeadLetterAnswers.ts"
 
 const optional = Schema.optionalKey
@@ -157,3 +158,11 @@ export const Receipt = Schema.Struct({
   closed: Schema.Boolean
 })
 export type Receipt = typeof Receipt.Type
+
+/** The rights of a caller on the outbox. */
+export const Permissions = Schema.Struct({
+  /** The name of the caller, as the authorizer gives it. */
+  caller: Schema.String,
+  permissions: Schema.Array(Permission)
+})
+export type Permissions = typeof Permissions.Type

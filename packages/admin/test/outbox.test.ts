@@ -169,6 +169,7 @@ describe("OPS-12 dead events over HTTP", () => {
   it.live("a program without an outbox says so on every route, and nothing is done", () =>
     Effect.gen(function* () {
       const { call } = yield* start()
+      assert.deepStrictEqual(shown(yield* call("GET", "/eventbus/outbox/permissions")), [404, "OutboxOff"])
       const routes = [
         ["GET", "/groups"],
         ["GET", "/events"],
@@ -261,6 +262,8 @@ describe("OPS-12 OPS-16 rights on dead events", () => {
       const { call } = yield* program({ authorizer, audit: {} })
       const plan = (token: string, action: string) => call("POST", `${dead}/plans`, { token, body: { ...all, action } })
       const missing = ({ status, body }: Answer) => [status, body.permission]
+      const rights = yield* call("GET", "/eventbus/outbox/permissions", { token: "replayer" })
+      assert.deepStrictEqual(rights.body, { caller: "replayer", permissions: ["view", "replay"] })
       assert.deepStrictEqual(missing(yield* plan("looker", "replay")), [403, "replay"])
       assert.deepStrictEqual(missing(yield* plan("replayer", "discard")), [403, "discard"])
       assert.deepStrictEqual(missing(yield* plan("discarder", "replay")), [403, "replay"])

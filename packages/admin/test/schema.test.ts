@@ -93,6 +93,7 @@ describe("OPS-18 OpenAPI", () => {
           "GET /eventbus/outbox/dead/groups",
           "GET /eventbus/outbox/dead/plans/{id}",
           "GET /eventbus/outbox/dead/runs/{id}",
+          "GET /eventbus/outbox/permissions",
           "GET /eventbus/stream",
           "POST /eventbus/bindings",
           "POST /eventbus/bindings/{name}/dlt/plans",

@@ -46,6 +46,7 @@ const routes = [
   ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/cancel`],
   ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/resume`],
   ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/rate`],
+  ["GET", "/eventbus/outbox/permissions"],
   ["GET", "/eventbus/outbox/dead/groups"],
   ["GET", "/eventbus/outbox/dead/events"],
   ["GET", "/eventbus/outbox/dead/events/e-0"],

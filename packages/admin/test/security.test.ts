@@ -40,6 +40,7 @@ const routes = [
   ["replay|discard", "POST", `/bindings/orders/dlt/runs/${id}/resume`],
   ["replay|discard", "POST", `/bindings/orders/dlt/runs/${id}/rate`],
   ["discard", "DELETE", "/bindings/orders/dlt?olderThan=1d"],
+  ["view", "GET", "/outbox/permissions"],
   ["view", "GET", "/outbox/dead/groups"],
   ["view", "GET", "/outbox/dead/events"],
   ["view", "GET", "/outbox/dead/events/e-0"],

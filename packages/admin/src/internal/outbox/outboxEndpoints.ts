@@ -29,6 +29,12 @@ const decision = {
 const worker = ["replay", "discard"] as const
 
 const events = HttpApiGroup.make("outbox").add(
+  HttpApiEndpoint.get("outboxPermissions", "/outbox/permissions", {
+    success: Answers.Permissions,
+    error: Errors.outboxOff
+  })
+    .annotate(RequiredPermission, ["view"])
+    .annotate(OpenApi.Summary, "The permissions of the caller on the outbox"),
   HttpApiEndpoint.get("outboxGroups", "/outbox/dead/groups", { success: Answers.Groups, error: ofOutbox })
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "The dead events of the outbox by the reason of their failure"),

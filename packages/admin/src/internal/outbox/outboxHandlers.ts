@@ -73,6 +73,12 @@ export const layer = (api: AdminApi) =>
           })
         )
         .handleAll({
+          outboxPermissions: () =>
+            Effect.gen(function* () {
+              yield* outbox.available
+              const { name: caller, permissions } = yield* Caller
+              return { caller, permissions: yield* permissions }
+            }),
           outboxGroups: () => Effect.flatMap(payloadView, outbox.groups),
           outboxList: ({ query }) => listed(outbox, query),
           outboxShow: ({ params: { eventId } }) =>

@@ -33,6 +33,7 @@ export const make: (shown: Shown) => Effect.Effect<AdminOutbox, never, Scope.Sco
 const refused = () => Effect.fail(new OutboxOff())
 
 const off: AdminOutbox = {
+  available: refused(),
   ...{ groups: refused, list: refused, show: refused, replay: refused, discard: refused },
   ...{ plan: refused, getPlan: refused, apply: refused, receipt: refused, cancel: refused }
 }
@@ -42,6 +43,7 @@ const over = (port: OutboxPort["Service"], shown: Shown, scope: Scope.Scope): Ad
   const receiptOf = (kept: KeptPlans.KeptPlan) =>
     Effect.map(onOutbox(port.receipt(kept.plan)), (receipt) => withWork(kept, receipt))
   return {
+    available: Effect.void,
     groups: ({ payload = false } = {}) =>
       Effect.map(onOutbox(port.groups), (report) => Answers.groupsOf(report, shown(payload))),
     list: ({ payload = false, ...query } = {}) =>
