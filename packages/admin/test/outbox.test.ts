@@ -1,7 +1,7 @@
 /** OPS-12: dead events over HTTP, by the words of dead letters. The outbox is one on a database in memory. */
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer, type OutboxPort } from "@eventbus/admin"
-import { Effect, Logger, Redacted } from "effect"
+import { Deferred, Effect, Logger, Redacted } from "effect"
 import { type Answer, callOf, eventually, start } from "./api.ts"
 import * as OutboxOf from "./outboxOf.ts"
 
@@ -207,6 +207,37 @@ describe("OPS-12 dead events over HTTP", () => {
         const answer = yield* call("POST", `${dead}${path}`, path === "/plans" ? { body: all } : {})
         assert.deepStrictEqual(shown(answer), [502, "OutboxFailed"], path)
       }
+    })
+  )
+
+  it.live("a receipt that was read while the work ended is not closed", () =>
+    Effect.gen(function* () {
+      const made = yield* OutboxOf.make
+      yield* made.die({ eventId: "e-0" })
+      const finish = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      const outbox: OutboxPort.OutboxPort["Service"] = {
+        ...made.outbox,
+        apply: (plan, options) =>
+          Effect.gen(function* () {
+            yield* Deferred.succeed(options.begun, undefined)
+            yield* Deferred.await(finish)
+            return yield* made.outbox.apply(plan, options)
+          }).pipe(Effect.ensuring(Deferred.succeed(ended, undefined))),
+        receipt: (plan) =>
+          Effect.gen(function* () {
+            const receipt = yield* made.outbox.receipt(plan)
+            yield* Deferred.succeed(finish, undefined)
+            yield* Deferred.await(ended)
+            yield* Effect.sleep("10 millis")
+            return { ...receipt, closed: true }
+          })
+      }
+      const { call } = yield* start({ outbox })
+      const { id } = (yield* call("POST", `${dead}/plans`, { body: { ...all, action: "discard" } })).body
+      const applied = yield* call("POST", `${dead}/plans/${id}/apply`)
+      assert.deepInclude(applied.body, { state: "running", untouched: 1, closed: false })
+      assert.deepInclude((yield* call("GET", `${dead}/runs/${id}`)).body, { state: "done", gone: 1, closed: true })
     })
   )
 

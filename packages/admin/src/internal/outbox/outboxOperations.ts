@@ -40,8 +40,12 @@ const off: AdminOutbox = {
 
 const over = (port: OutboxPort["Service"], shown: Shown, scope: Scope.Scope): AdminOutbox => {
   const plans = KeptPlans.make()
+  /** The state is that from before the fates are read: a receipt that is closed has the last of them. */
   const receiptOf = (kept: KeptPlans.KeptPlan) =>
-    Effect.map(onOutbox(port.receipt(kept.plan)), (receipt) => withWork(kept, receipt))
+    Effect.suspend(() => {
+      const before = { ...kept }
+      return Effect.map(onOutbox(port.receipt(kept.plan)), (receipt) => withWork(before, receipt))
+    })
   return {
     available: Effect.void,
     groups: ({ payload = false } = {}) =>
