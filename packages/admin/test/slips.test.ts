@@ -67,7 +67,10 @@ describe("requests that cannot be meant", () => {
         ["POST", `${orders}/held/0@0/skip?reason=x`],
         ["POST", `${orders}/held/0@0/dead-letter?reason=x`],
         ["POST", `${dlt}/plans/${id}/apply`],
-        ["POST", `${dlt}/runs/${id}/resume`]
+        ["POST", `${dlt}/runs/${id}/resume`],
+        ["POST", "/eventbus/outbox/dead/events/e-0/replay?reason=x"],
+        ["POST", "/eventbus/outbox/dead/events/e-0/discard?reason=x"],
+        ["POST", "/eventbus/outbox/dead/plans/none/apply"]
       ] as const
       for (const [method, path] of routes) {
         const unknown = yield* call(method, path, { body: { count: 1, group: "v1-a" } })
