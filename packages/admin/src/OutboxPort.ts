@@ -73,7 +73,7 @@ export interface DeadEvent {
 
 /** A dead event in full. */
 export interface DeadEventDetail extends DeadEvent {
-  /** What was written. */
+  /** The event as it was written. */
   readonly envelope: {
     /** When the event happened, in epoch milliseconds. */
     readonly occurredAtMillis: number

@@ -59,7 +59,7 @@ export const usePermissions = (key: string): ((permission: Permission) => boolea
   return (permission) => value?.permissions.includes(permission) ?? false
 }
 
-/** What the caller may do with the outbox. */
+/** The permissions of the caller on the outbox: none while they are not known. */
 export const useOutboxPermissions = (): ((permission: Permission) => boolean) => {
   const { value } = useAnswer<Pick<Permissions, "permissions">>("outbox/permissions")
   return (permission) => value?.permissions.includes(permission) ?? false

@@ -1,4 +1,4 @@
-/** One dead event: what it is, why it died, and what it holds, for those who may see that. */
+/** One dead event: its facts, the reason of its death, and its content for callers who may see that. */
 import type { Done, Event } from "../../src/DeadEventAnswers.ts"
 import { part, post } from "../data/api.ts"
 import { useAnswer, useOutboxPermissions } from "../data/hooks.ts"

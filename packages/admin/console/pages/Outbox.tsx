@@ -5,7 +5,7 @@ import { to } from "../data/route.ts"
 import { type Column, Table, Title, Waiting } from "../parts/layout.tsx"
 import { counted, number, Since } from "../parts/text.tsx"
 
-/** Who may not see the text of an error may not see its class either, where the text is nothing else. */
+/** A text that is nothing but a word may be what somebody has thrown, so the API hides it as it hides messages. */
 export const nameOf = ({ errorClass }: Pick<Group, "errorClass">): string => errorClass ?? "An error that is hidden"
 
 const columns: ReadonlyArray<Column<Group>> = [

@@ -1,4 +1,4 @@
-/** What somebody has published, for those who may see it. */
+/** The content of a record or of an event, for callers who may see it. */
 import type { Content, Payload } from "../../src/DeadLetterAnswers.ts"
 import { Section, Table } from "./layout.tsx"
 import { MaskNote } from "./MaskNote.tsx"

@@ -11,7 +11,7 @@ import { maskedOf, textOf } from "./masking.ts"
 /** Most bytes of a key, a value or a header that an answer has. */
 const shownBytes = 65_536
 
-/** What a serde reads, or why it cannot. */
+/** The value that a serde reads, or the reason why it cannot. */
 export type Decoded = Result.Result<unknown, Serde.DecodeFailure>
 
 /** A key or a value, and the outcome of its decoding. */

@@ -20,7 +20,7 @@ const demand = (permission: Permission) => Effect.flatMap(Caller, (caller) => ca
 
 const tellEvent = (event: string) => Effect.flatMap(Caller, ({ tell }) => tell({ target: { event } }))
 
-/** The id of an aggregate is a key: who may not see it may not find out by asking for it. */
+/** The id of an aggregate is a key: callers who may not see it may not find it out by asking for it. */
 const listed = Effect.fnUntraced(function* (
   outbox: Outbox,
   { next, ...query }: Omit<NonNullable<Parameters<Outbox["list"]>[0]>, "after" | "payload"> & { readonly next?: string }
