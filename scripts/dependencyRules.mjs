@@ -61,7 +61,7 @@ const rooms = {
   outbox: ["relay", "ordered", "dispatch", "operator", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
-  admin: ["outside", "process", "runs", "held", "difference", "fleet", "audit", "idempotency", "console"],
+  admin: ["outside", "process", "outbox", "runs", "held", "difference", "fleet", "audit", "idempotency", "console"],
   cli: ["console", "remote", "outbox", "dlt"]
 }
 

@@ -119,7 +119,7 @@ onDatabases("DeadEventOperator", (db) => {
       assert.deepInclude(plan, { count: 2, further: 0, rate: 50, canary: 20, canaryWaitMillis: 60_000, stopAbove: 5 })
       assert.deepStrictEqual(ids(plan), ["a", "c"])
       assert.strictEqual((yield* operator.plan({ action: "replay", select, reason: "INC-1204" })).id, plan.id)
-      assert.deepInclude(yield* operator.receipt(plan), { untouched: 2, waiting: 0, closed: true })
+      assert.deepInclude(yield* operator.receipt(plan), { untouched: 2, waiting: 0, closed: false })
       yield* die("late", "Placed", "Refused: order 20 is closed")
       const report = yield* operator.apply(plan)
       assert.deepInclude(report, { state: "done", dealtWith: 2, waiting: 2, untouched: 0, closed: false })
@@ -258,6 +258,7 @@ describe("arguments of DeadEventOperator", () => {
       assert.deepStrictEqual(yield* wrong({ action: "replay", select: {}, reason: "x" }), ["select"])
       assert.deepStrictEqual(yield* wrong({ action: "toTier", select: all, reason: " " }), ["action", "reason"])
       assert.deepStrictEqual(yield* wrong({ action: "discard", select: all, reason: "x", rate: 5 }), ["rate"])
+      assert.deepStrictEqual(yield* wrong({ ...replayAll, rate: 0, cannary: 1 }), ["rate", "cannary"])
       assert.deepStrictEqual(yield* wrong({ ...replayAll, rate: 0, canary: -1, canaryWait: "soon", stopAbove: 101 }), [
         "rate",
         "canary",
@@ -271,6 +272,9 @@ describe("arguments of DeadEventOperator", () => {
         "select.aggregateId",
         "select.eventIds[0]",
         "select.all"
+      ])
+      assert.deepStrictEqual(yield* wrong({ ...replayAll, select: { eventIds: ["a"], evenType: "x" } }), [
+        "select.evenType"
       ])
       assert.deepStrictEqual(yield* refused(list({ limit: 501, after: "first" })), ["after", "limit"])
       assert.deepStrictEqual(yield* refused(replay("a", "")), ["reason"])

@@ -6,10 +6,14 @@ import { follow, type Live } from "./data/live.ts"
 import { type Route, routeOf, to } from "./data/route.ts"
 import { Audit } from "./pages/Audit.tsx"
 import { Binding } from "./pages/Binding.tsx"
+import { DeadEvent } from "./pages/DeadEvent.tsx"
+import { EventGroup } from "./pages/EventGroup.tsx"
+import { EventRun } from "./pages/EventRun.tsx"
 import { Failures } from "./pages/Failures.tsx"
 import { Fleet } from "./pages/Fleet.tsx"
 import { Group } from "./pages/Group.tsx"
 import { Now } from "./pages/Now.tsx"
+import { Outbox } from "./pages/Outbox.tsx"
 import { Record } from "./pages/Record.tsx"
 import { Run } from "./pages/Run.tsx"
 import { Runs } from "./pages/Runs.tsx"
@@ -36,6 +40,14 @@ const Page = ({ route }: { readonly route: Route }) => {
       return <Audit />
     case "fleet":
       return <Fleet />
+    case "outbox":
+      return <Outbox />
+    case "eventGroup":
+      return <EventGroup key={route.id} fingerprint={route.id} />
+    case "event":
+      return <DeadEvent key={route.id} id={route.id} />
+    case "eventRun":
+      return <EventRun key={route.id} id={route.id} />
     case "binding":
       return <Binding key={route.key} binding={route.key} />
     case "failures":
@@ -58,6 +70,14 @@ const Page = ({ route }: { readonly route: Route }) => {
         </>
       )
   }
+}
+
+/** Where a page is the outbox, or lies below it. */
+const outboxAt: Partial<{ readonly [Each in Route["page"]]: "page" | "true" }> = {
+  outbox: "page",
+  eventGroup: "true",
+  event: "true",
+  eventRun: "true"
 }
 
 const kept = { stream: "Live", polling: "Every few seconds", lost: "No answer" } as const
@@ -102,6 +122,9 @@ export const App = () => {
           </a>{" "}
           <a href={to.fleet} aria-current={route.page === "fleet" ? "page" : undefined}>
             Fleet
+          </a>
+          <a href={to.outbox} aria-current={outboxAt[route.page]}>
+            Outbox
           </a>
           <a href={to.audit} aria-current={route.page === "audit" ? "page" : undefined}>
             Audit

@@ -13,6 +13,7 @@ import * as CommandBody from "./internal/fleet/commandBody.ts"
 import { held } from "./internal/held/heldEndpoints.ts"
 import * as Idempotency from "./internal/idempotency/idempotencyKey.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
+import { outbox } from "./internal/outbox/outboxEndpoints.ts"
 import * as Parameters from "./internal/parameters.ts"
 import { withBody } from "./internal/requestBody.ts"
 import { runs } from "./internal/runs/runEndpoints.ts"
@@ -235,7 +236,7 @@ const letters = HttpApiGroup.make("letters").add(
 /** The API below a prefix. */
 export const make = (prefix: `/${string}` = "/eventbus") =>
   HttpApi.make("EventBusAdmin")
-    .add(bindings, held, deadLetters, letters, runs, audit)
+    .add(bindings, held, deadLetters, letters, runs, outbox, audit)
     .middleware(RefusedParameters)
     .middleware(Guard)
     .prefix(prefix)
@@ -244,7 +245,10 @@ export const make = (prefix: `/${string}` = "/eventbus") =>
     .annotate(OpenApi.Transform, Idempotency.describe)
     .annotate(OpenApi.Title, "Event Bus Connector")
     .annotate(OpenApi.Version, version)
-    .annotate(OpenApi.Description, "The bindings of one process, and their dead letters.")
+    .annotate(
+      OpenApi.Description,
+      "The bindings of one process, their dead letters, and the dead events of its outbox."
+    )
 
 /** The type of the API. */
 export type AdminApi = ReturnType<typeof make>

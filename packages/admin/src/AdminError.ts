@@ -191,3 +191,76 @@ export class IdempotencyUnavailable extends Schema.TaggedError<IdempotencyUnavai
     return `The journal of binding '${this.binding}' cannot keep the idempotency key: ${this.detail} Nothing was done. Repeat the request, or send it without a key; then a repeat may do it twice.`
   }
 }
+
+/** The program has given the admin API no outbox. */
+export class OutboxOff extends Schema.TaggedError<OutboxOff>()("OutboxOff", {}) {
+  override get message(): string {
+    return "This program has no outbox that the admin API could look at. Give EventBusAdmin.layer a layer with OutboxPort, such as Layer.effect(OutboxPort.OutboxPort, DeadEventOperator.make())."
+  }
+}
+
+/** The database of the outbox refused, or did not answer. The log has its error, which may quote a row. */
+export class OutboxFailed extends Schema.TaggedError<OutboxFailed>()("OutboxFailed", {
+  /** The purpose of the statement, such as `read dead events`. */
+  operation: Schema.String
+}) {
+  override get message(): string {
+    return `The database of the outbox refused to ${this.operation}, or did not answer. The log of the process says why.`
+  }
+}
+
+/** No dead event has this id: there is none, or somebody has dealt with it. */
+export class DeadEventNotFound extends Schema.TaggedError<DeadEventNotFound>()("DeadEventNotFound", {
+  /** The id that was asked for. */
+  eventId: Schema.String
+}) {
+  override get message(): string {
+    return `No dead event has the id '${this.eventId}'.`
+  }
+}
+
+/** This process has no such plan over dead events: another process made it, it is older than 24 hours, or 100 newer ones took its place. */
+export class DeadEventPlanNotFound extends Schema.TaggedError<DeadEventPlanNotFound>()("DeadEventPlanNotFound", {
+  /** The id that was asked for. */
+  id: Schema.String
+}) {
+  override get message(): string {
+    return `This process has no plan '${this.id}' over dead events. A plan is kept for 24 hours by the process that made it. Make a new one.`
+  }
+}
+
+/** The plan was applied already. Nothing was done. */
+export class DeadEventPlanApplied extends Schema.TaggedError<DeadEventPlanApplied>()("DeadEventPlanApplied", {
+  /** The id of the plan. */
+  id: Schema.String
+}) {
+  override get message(): string {
+    return `Nothing was done: plan ${this.id} was applied already. Read its receipt, or make a new plan.`
+  }
+}
+
+/** Events of the plan are no longer dead by the death that the plan froze. Nothing was done. */
+export class DeadEventPlanStale extends Schema.TaggedError<DeadEventPlanStale>()("DeadEventPlanStale", {
+  /** The id of the plan. */
+  id: Schema.String,
+  /** The events of the plan. */
+  count: Schema.Int,
+  /** How many of them have changed since the plan was made. */
+  changed: Schema.Int
+}) {
+  override get message(): string {
+    return `Nothing was done: ${this.changed} of the ${this.count} events of plan ${this.id} have changed since it was made. Make a new plan.`
+  }
+}
+
+/** Nobody works on the plan, so nothing can be cancelled. */
+export class DeadEventPlanNotRunning extends Schema.TaggedError<DeadEventPlanNotRunning>()("DeadEventPlanNotRunning", {
+  /** The id of the plan. */
+  id: Schema.String,
+  /** Its state, such as `done`. */
+  state: Schema.String
+}) {
+  override get message(): string {
+    return `Nothing was done: plan ${this.id} is ${this.state}, and nobody works on it.`
+  }
+}

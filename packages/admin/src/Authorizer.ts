@@ -19,11 +19,11 @@ import { permissions } from "./internal/permissions.ts"
  * A kind of action.
  *
  * - `view`: read states, figures, health and dead letter statistics.
- * - `view-payload`: see keys, values, headers and the messages of errors in answers about dead letters. A request needs `view` beside it. Each such answer is a line in the log.
- * - `operate`: start, stop, pause and resume; dead-letter records that hold their partition; pause and cancel runs over dead letters.
- * - `replay`: publish dead letters again, by plans and runs too, and rehearse that.
+ * - `view-payload`: see keys, values, headers and the messages of errors in answers about dead letters and dead events. A request needs `view` beside it. Each such answer is a line in the log.
+ * - `operate`: start, stop, pause and resume; dead-letter records that hold their partition; pause and cancel runs over dead letters, and the work on dead events.
+ * - `replay`: publish dead letters again, by plans and runs too, and rehearse that; replay dead events of the outbox.
  * - `transform`: let a named function of the binding repair dead letters on their way. A plan with one needs `replay` beside it.
- * - `discard`: purge dead letters, give them up, and bring those back that were given up; skip records that hold their partition.
+ * - `discard`: purge dead letters, give them up, and bring those back that were given up; skip records that hold their partition; delete dead events of the outbox.
  * - `admin`: register and remove bindings.
  */
 export const Permission = Schema.Literals(permissions)
@@ -56,7 +56,7 @@ export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", {
 
 /**
  * Answers who a caller is, or fails. `credential` is the bearer token, empty when there is none. `binding` is `{cluster}:{binding}`, or the name as the request gives it
- * when no binding has it; undefined for requests about all bindings: the list, health, and registration. It has 10 seconds; a defect, and no answer in time, means no.
+ * when no binding has it; undefined for requests about all bindings: the list, health, registration, and the outbox. It has 10 seconds; a defect, and no answer in time, means no.
  */
 export type Authorizer = (
   credential: Redacted.Redacted<string>,

@@ -34,6 +34,7 @@ import type { AdminAudit } from "./AdminAudit.ts"
 import { DeadLetterNotFound, type NotRunHere, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
 import type { AdminFleet } from "./AdminFleet.ts"
 import type { AdminHeld } from "./AdminHeld.ts"
+import type { AdminOutbox } from "./AdminOutbox.ts"
 import type { AdminRuns, View } from "./AdminRuns.ts"
 import type { AdminTransforms } from "./AdminTransforms.ts"
 import type * as Answers from "./Answers.ts"
@@ -44,6 +45,7 @@ import * as TransformOperations from "./internal/difference/transformOperations.
 import * as FleetOperations from "./internal/fleet/fleetOperations.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
 import { type Shown, shownBy } from "./internal/masking.ts"
+import * as OutboxOperations from "./internal/outbox/outboxOperations.ts"
 import * as OutsideOperations from "./internal/outside/outsideOperations.ts"
 import * as ProcessOperations from "./internal/process/processOperations.ts"
 import * as Rehearsals from "./internal/rehearsals.ts"
@@ -163,6 +165,8 @@ export class EventBusAdmin extends Context.Service<
         id: string,
         view?: View
       ) => Effect.Effect<DeadLetterAnswers.Rehearsal, EventBusConnector.BindingLookupError | RehearsalNotFound>
+      /** The dead events of the program's outbox. Each operation fails with `OutboxOff` where the layer is built over no `OutboxPort`. */
+      readonly outbox: AdminOutbox
       /** Requests whose work is done once in the group of a binding. */
       readonly requests: EventBusConnector.EventBusConnector["Service"]["requests"]
       /** How all bindings are. Asks no broker. */
@@ -183,7 +187,7 @@ export interface Options<R> {
   readonly maskText?: MaskText
 }
 
-/** The service over the program's running connector. With `Audit.layer` below it, the HTTP routes audit. It needs what the handlers require, and the broker, for bindings that are registered later. */
+/** The service over the program's running connector. With `Audit.layer` below it, the HTTP routes audit; with `OutboxPort`, it deals with the dead events of an outbox. It needs what the handlers require, and the broker, for bindings that are registered later. */
 export const layer = <R = never>(
   options: Options<R> = {}
 ): Layer.Layer<EventBusAdmin, never, EventBusConnector.EventBusConnector | Broker.Broker | R> =>
@@ -231,6 +235,7 @@ const onClusters = Effect.fnUntraced(function* (bindings: Bindings, shown: Shown
     ...{ keyOf, requests: bindings.requests },
     ...letterOperations(bindings, yield* Rehearsals.make, keyOf, shown),
     ...(yield* RunOperations.make(bindings, shown)),
+    outbox: yield* OutboxOperations.make(shown),
     ...{ ...(yield* FleetOperations.make(bindings)), ...(yield* AuditOperations.make) },
     ...{ ...ReplayOperations.make(bindings), ...TransformOperations.make(bindings, shown) }
   }

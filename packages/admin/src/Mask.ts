@@ -1,5 +1,5 @@
 /**
- * Functions of the program that hide parts of records in the answers about dead letters, from everybody.
+ * Functions of the program that hide parts of records in the answers about dead letters and dead events, from everybody.
  *
  * ```ts
  * import { EventBusAdmin, type Mask } from "@eventbus/admin"
@@ -23,13 +23,13 @@ export interface Header {
   readonly value: string | undefined
 }
 
-/** The content of a dead letter. */
+/** The content of a dead letter, or of a dead event of the outbox, whose key is the id of its aggregate. */
 export interface Letter {
-  /** The topic that the record was first in. */
+  /** The topic that the record was first in; of a dead event its type, which is the topic that a relay gives it by default. */
   readonly topic: string
   /** The key as today's serde reads it, bytes where it cannot; null for none. */
   readonly key: unknown
-  /** The value in the same way. */
+  /** The value in the same way. The payload of a dead event is JSON by its media type, else bytes. */
   readonly value: unknown
   /** All headers, in order. */
   readonly headers: ReadonlyArray<Header>

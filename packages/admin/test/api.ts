@@ -1,5 +1,5 @@
 /** A program in memory with the admin API, called as a framework calls it. */
-import { AdminServer, AdminWeb, Authorizer, EventBusAdmin, type Mask } from "@eventbus/admin"
+import { AdminServer, AdminWeb, Authorizer, EventBusAdmin, type Mask, OutboxPort } from "@eventbus/admin"
 import { Handlers } from "@eventbus/config"
 import { Audit, Binding, Broker, Clusters, EventBusConnector, Fleet, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
@@ -102,6 +102,8 @@ interface Options extends Omit<AdminWeb.Options, "authorizer"> {
   readonly clusters?: ReadonlyArray<string>
   /** The fleet that the program joins. Default: none. */
   readonly fleet?: Fleet.Settings
+  /** The outbox of the program. Default: none. */
+  readonly outbox?: OutboxPort.OutboxPort["Service"]
   /** The cluster of another program. Default: one of its own. */
   readonly memory?: Effect.Success<ReturnType<typeof MemoryBroker.make>>
 }
@@ -155,6 +157,7 @@ const make = Effect.fnUntraced(
       mask,
       maskText,
       fleet,
+      outbox,
       memory: _,
       ...routes
     }: Options
@@ -168,6 +171,7 @@ const make = Effect.fnUntraced(
     }).pipe(
       Layer.provideMerge(EventBusConnector.layer),
       Layer.provideMerge(audit === undefined ? Layer.empty : Audit.layer(audit)),
+      Layer.provideMerge(outbox === undefined ? Layer.empty : Layer.succeed(OutboxPort.OutboxPort, outbox)),
       Layer.provideMerge(fleet === undefined ? Layer.empty : Fleet.layer(fleet)),
       Layer.provideMerge(Clusters.layerMap(new Map(["default", ...clusters].map((alias) => [alias, broker]))))
     )

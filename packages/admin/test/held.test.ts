@@ -58,8 +58,12 @@ describe("OPS-11 held records over HTTP", () => {
   it.live("skip drops exactly the named record, and its partition goes on", () =>
     Effect.gen(function* () {
       const { call, handled } = yield* halted("good", "bad", "last")
-      const answer = yield* call("POST", `${of}/held/0@1/skip?reason=INC-1204`)
+      const headers = { "idempotency-key": "INC-1204" }
+      const answer = yield* call("POST", `${of}/held/0@1/skip?reason=INC-1204`, { headers })
       assert.deepStrictEqual([answer.status, answer.body.key], [200, "default:orders"])
+      // The same key for another record is another request.
+      const other = yield* call("POST", `${of}/held/0@2/skip?reason=INC-1204`, { headers })
+      assert.deepStrictEqual(shown(other), [422, "IdempotencyKeyReused"])
       yield* untilHandled(handled, 2)
       assert.deepStrictEqual(handled, ["good", "last"])
       const after = yield* call("GET", of)

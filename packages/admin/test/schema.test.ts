@@ -4,6 +4,7 @@ import { Effect, Exit, Scope } from "effect"
 import * as fc from "fast-check"
 import manifest from "../package.json" with { type: "json" }
 import { start } from "./api.ts"
+import * as OutboxOf from "./outboxOf.ts"
 
 interface Parameter {
   readonly name: string
@@ -27,7 +28,8 @@ interface JsonSchema {
 }
 
 const documentOf = Effect.fnUntraced(function* () {
-  const program = yield* start()
+  const { outbox } = yield* OutboxOf.make
+  const program = yield* start({ outbox })
   const { status, body } = yield* program.call("GET", "/eventbus/openapi.json")
   assert.strictEqual(status, 200)
   const paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> = body.paths
@@ -86,6 +88,12 @@ describe("OPS-18 OpenAPI", () => {
           "GET /eventbus/bindings/{name}/permissions",
           "GET /eventbus/fleet",
           "GET /eventbus/health",
+          "GET /eventbus/outbox/dead/events",
+          "GET /eventbus/outbox/dead/events/{eventId}",
+          "GET /eventbus/outbox/dead/groups",
+          "GET /eventbus/outbox/dead/plans/{id}",
+          "GET /eventbus/outbox/dead/runs/{id}",
+          "GET /eventbus/outbox/permissions",
           "GET /eventbus/stream",
           "POST /eventbus/bindings",
           "POST /eventbus/bindings/{name}/dlt/plans",
@@ -102,12 +110,16 @@ describe("OPS-18 OpenAPI", () => {
           "POST /eventbus/bindings/{name}/pause",
           "POST /eventbus/bindings/{name}/resume",
           "POST /eventbus/bindings/{name}/start",
-          "POST /eventbus/bindings/{name}/stop"
+          "POST /eventbus/bindings/{name}/stop",
+          "POST /eventbus/outbox/dead/events/{eventId}/discard",
+          "POST /eventbus/outbox/dead/events/{eventId}/replay",
+          "POST /eventbus/outbox/dead/plans",
+          "POST /eventbus/outbox/dead/plans/{id}/apply",
+          "POST /eventbus/outbox/dead/runs/{id}/cancel"
         ])
         for (const { path, operation } of operations) {
           assert.deepStrictEqual(operation.security, [{ bearer: [] }], path)
-          for (const status of ["401", "403", ...(path.includes("{name}") ? ["404", "409"] : [])])
-            assert.property(operation.responses, status, path)
+          for (const status of ["401", "403", ...statusesOf(path)]) assert.property(operation.responses, status, path)
         }
         for (const { path, method, operation } of operations) {
           const names = operation.parameters.map(({ name }) => name)
@@ -135,7 +147,8 @@ describe("OPS-18 OpenAPI", () => {
         transform: "repair",
         ...{ count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
         ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" },
-        ...{ after: "1h", binding: "orders", reason: "x", topic: "orders" }
+        ...{ after: "1h", binding: "orders", reason: "x", topic: "orders" },
+        ...{ eventType: "Placed", aggregateType: "order", aggregateId: "o-1", next: "0" }
       }
       // A text without a digit is neither a number nor a time nor a duration.
       const nonsense = fc.string({ unit: "grapheme" }).filter((text) => !/\d/.test(text))
@@ -166,6 +179,7 @@ describe("OPS-18 OpenAPI", () => {
         "9".repeat(20)
       )
       const numbers: ReadonlySet<string> = new Set(["count", "tier", "limit"])
+      const longOrBlank = fc.constantFrom("", " ", "x".repeat(129))
       const texts: Readonly<Record<string, fc.Arbitrary<string>>> = {
         text: fc.constantFrom("", "x".repeat(201)),
         reason: fc.constantFrom("", " ", "x".repeat(1_001)),
@@ -174,6 +188,8 @@ describe("OPS-18 OpenAPI", () => {
         group: fc.constantFrom("", "v1-", "own-", "v1 a", "a"),
         state: fc.constantFrom("", "open", "waiting,", "WAITING", "waiting failed"),
         transform: fc.constantFrom(""),
+        next: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20)),
+        ...{ eventType: longOrBlank, aggregateType: longOrBlank, aggregateId: longOrBlank },
         before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20))
       }
       const wrong = (name: string) => texts[name] ?? fc.oneof(nonsense, numbers.has(name) ? nasty : nastyTimes)
@@ -185,7 +201,10 @@ describe("OPS-18 OpenAPI", () => {
           async (target, choices, extra) => {
             const { method, path, operation } = target
             const query = operation.parameters.filter((parameter) => parameter.in === "query")
-            const url = path.replace("{name}", "orders").replace("{position}", "0@0").replace("{id}", "none")
+            const url = path
+              .replace("{name}", "orders")
+              .replace("{position}", "0@0")
+              .replace(/\{(?:id|eventId)\}/, "none")
             const next = () => choices.next().value
             const refused: Array<string> = []
             const parts: Array<string> = []
@@ -259,16 +278,16 @@ describe("OPS-18 OpenAPI", () => {
       }
     }))
 
-  it("every key of the bodies about bindings, plans and runs refuses a wrong value with its path, alone and beside others", () =>
+  it("every key of the bodies about bindings, plans, runs and dead events refuses a wrong value with its path, alone and beside others", () =>
     property(async (run, { operations, memory }) => {
       await Effect.runPromise(memory.createTopic("orders.DLT", { partitions: 1 }))
       const targets = operations.flatMap(({ path, operation }) => {
-        const good = bodies[path.replace(/^.*\{name\}\//, "")]
+        const good = bodies[path.replace(/^.*(?:\{name\}|\/eventbus)\//, "")]
         return good === undefined || operation.requestBody === undefined
           ? []
           : [{ path, good, schema: operation.requestBody.content["application/json"].schema }]
       })
-      assert.strictEqual(targets.length, 8)
+      assert.strictEqual(targets.length, 10)
       const refusal = async (path: string, good: object, chosen: ReadonlyArray<Mutation>) => {
         const body = chosen.reduce<object>((rest, { path: at, value }) => put(rest, at, value), good)
         const url = path.replace("{name}", "orders").replace("{id}", "6f1c2c1e-8a55-4a44-9c53-1f9a7d3f6b20")
@@ -300,8 +319,14 @@ describe("OPS-18 OpenAPI", () => {
         (await run(["POST", "/eventbus/bindings/orders/dlt/plans", { body: bodies["dlt/plans"] }])).status,
         201
       )
+      const ofEvents = await run(["POST", "/eventbus/outbox/dead/plans", { body: bodies["outbox/dead/plans"] }])
+      assert.strictEqual(ofEvents.status, 201)
     }))
 })
+
+/** Of routes about a binding, and of those about the outbox, which a program need not have. */
+const statusesOf = (path: string): ReadonlyArray<string> =>
+  path.includes("{name}") ? ["404", "409"] : path.includes("/outbox/") ? ["404"] : []
 
 /** Bodies that are taken, by the part of the path behind the binding. */
 const bodies: Readonly<Record<string, object>> = {
@@ -312,7 +337,9 @@ const bodies: Readonly<Record<string, object>> = {
   "dlt/plans": { action: "toTier", tier: 1, select: { groups: ["v1-a"] }, reason: "the gateway is back" },
   "dlt/runs/{id}/pause": { reason: "the shop is full" },
   "dlt/runs/{id}/cancel": { reason: "wrong letters" },
-  "dlt/runs/{id}/rate": { rate: 5 }
+  "dlt/runs/{id}/rate": { rate: 5 },
+  "outbox/dead/plans": { action: "replay", select: { groups: ["v1-a"] }, reason: "the gateway is back" },
+  "outbox/dead/runs/{id}/cancel": { reason: "wrong events" }
 }
 
 const base = { name: "payments", topic: "payments", groupId: "payers", handler: "charge", autoStartup: false }

@@ -1,11 +1,12 @@
 /** ADM-15: no answer has a secret in it, whatever the request and whatever fails. */
 import { assert, describe, it } from "@effect/vitest"
-import { AdminWeb, Authorizer } from "@eventbus/admin"
+import { AdminWeb, Authorizer, type OutboxPort } from "@eventbus/admin"
 import { Configuration } from "@eventbus/config"
 import { Binding, BrokerError, RetryPolicy } from "@eventbus/core"
 import { FaultPlan } from "@eventbus/testkit"
 import { Effect, Logger, Redacted, Schema } from "effect"
 import { binding, callOf, eventually, start } from "./api.ts"
+import * as OutboxOf from "./outboxOf.ts"
 
 const canary = "canary-s3cr3t"
 const token = `${canary}-token`
@@ -45,6 +46,18 @@ const routes = [
   ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/cancel`],
   ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/resume`],
   ["POST", `/eventbus/bindings/orders/dlt/runs/${id}/rate`],
+  ["GET", "/eventbus/outbox/permissions"],
+  ["GET", "/eventbus/outbox/dead/groups"],
+  ["GET", "/eventbus/outbox/dead/events"],
+  ["GET", "/eventbus/outbox/dead/events/e-0"],
+  ["GET", "/eventbus/outbox/dead/events/e-1"],
+  ["POST", "/eventbus/outbox/dead/plans"],
+  ["GET", "/eventbus/outbox/dead/plans/none"],
+  ["POST", "/eventbus/outbox/dead/plans/none/apply"],
+  ["GET", "/eventbus/outbox/dead/runs/none"],
+  ["POST", "/eventbus/outbox/dead/runs/none/cancel"],
+  ["POST", "/eventbus/outbox/dead/events/e-2/replay?reason=x"],
+  ["POST", "/eventbus/outbox/dead/events/e-3/discard?reason=x"],
   ["GET", "/eventbus/nothing"],
   ["PUT", "/eventbus/bindings"],
   ["GET", "/health/live"],
@@ -66,7 +79,9 @@ const routes = [
 /** A body of a POST, where there is one. */
 const bodies: ReadonlyMap<string, object> = new Map<string, object>([
   ["/eventbus/bindings", { name: "x", topik: 1 }],
-  ["/eventbus/bindings/orders/dlt/plans", { action: "replay", select: { all: true }, reason: "back again" }]
+  ["/eventbus/bindings/orders/dlt/plans", { action: "replay", select: { all: true }, reason: "back again" }],
+  ["/eventbus/outbox/dead/plans", { action: "discard", select: { aggregateId: canary }, reason: "a test" }],
+  ["/eventbus/outbox/dead/runs/none/cancel", { reason: "wrong events" }]
 ])
 
 describe("ADM-15 secrets", () => {
@@ -76,7 +91,25 @@ describe("ADM-15 secrets", () => {
       Effect.gen(function* () {
         const lines: Array<string> = []
         const logger = Logger.make((line) => void lines.push(JSON.stringify([line.message, String(line.cause)])))
+        const dead = yield* OutboxOf.make
+        for (const eventId of ["e-0", "e-1", "e-2", "e-3"]) {
+          yield* dead.die({
+            ...{ eventId, aggregateId: canary, tenantId: canary, payload: { card: canary }, headers: { canary } },
+            // As a class with a message, and as a text that somebody has thrown.
+            error: eventId === "e-0" ? `CardDeclined: ${canary}` : canary
+          })
+        }
+        let isDown = false
+        const outbox: OutboxPort.OutboxPort["Service"] = {
+          ...dead.outbox,
+          groups: Effect.suspend(() =>
+            isDown
+              ? Effect.fail({ _tag: "OutboxStoreError", operation: "read dead events", message: canary } as const)
+              : dead.outbox.groups
+          )
+        }
         const { context, append, memory } = yield* start({
+          outbox,
           bindings: [
             binding("orders", { handler: () => Effect.die(new CardDeclined({ card: canary })) }),
             Binding.make("halted", {
@@ -112,6 +145,7 @@ describe("ADM-15 secrets", () => {
             }
         })
         yield* callAll
+        isDown = true
         // The same while the cluster answers with an error that quotes what it was sent.
         const error = new BrokerError.AuthenticationFailed({ mechanism: "plain", detail: "refused" })
         yield* memory.addFault(FaultPlan.chance(1, { operation: "admin" }, { _tag: "Refuse", error }))

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer } from "@eventbus/admin"
 import { Effect, Logger, Redacted } from "effect"
 import { type Answer, binding, callOf, eventually, everything, start, token } from "./api.ts"
+import * as OutboxOf from "./outboxOf.ts"
 
 const shown = ({ status, body }: Answer) => [status, body._tag]
 
@@ -39,14 +40,35 @@ const routes = [
   ["replay|discard", "POST", `/bindings/orders/dlt/runs/${id}/resume`],
   ["replay|discard", "POST", `/bindings/orders/dlt/runs/${id}/rate`],
   ["discard", "DELETE", "/bindings/orders/dlt?olderThan=1d"],
+  ["view", "GET", "/outbox/permissions"],
+  ["view", "GET", "/outbox/dead/groups"],
+  ["view", "GET", "/outbox/dead/events"],
+  ["view", "GET", "/outbox/dead/events/e-0"],
+  ["replay", "POST", "/outbox/dead/events/none/replay?reason=x"],
+  ["discard", "POST", "/outbox/dead/events/none/discard?reason=x"],
+  ["replay|discard", "POST", "/outbox/dead/plans"],
+  ["replay|discard", "POST", "/outbox/dead/plans/none/apply"],
+  ["operate|replay|discard", "POST", "/outbox/dead/runs/none/cancel"],
   ["admin", "POST", "/bindings"],
   ["admin", "DELETE", "/bindings/orders"]
 ] as const
 
+/** An outbox with the dead event of the routes. */
+const withEvent = Effect.gen(function* () {
+  const { outbox, die } = yield* OutboxOf.make
+  yield* die({ eventId: "e-0" })
+  return outbox
+})
+
 describe("OPS-16 without an authorizer", () => {
   it.live("callers on this machine may read, and nobody changes anything", () =>
     Effect.gen(function* () {
-      const { call, connector } = yield* start({ authorizer: undefined, audit: {}, fleet: {} })
+      const { call, connector } = yield* start({
+        authorizer: undefined,
+        audit: {},
+        fleet: {},
+        outbox: yield* withEvent
+      })
       const states = Effect.map(connector.listBindings, (all) => all.map(({ state }) => state))
       // A process of a fleet holds its bindings until it has read the holds.
       const before = yield* eventually(states, (all) => all.every((state) => state === "RUNNING"))
@@ -160,7 +182,7 @@ describe("OPS-16 with an authorizer", () => {
 
   it.live("readOnly changes nothing, whatever the authorizer says", () =>
     Effect.gen(function* () {
-      const { call } = yield* start({ readOnly: true, audit: {}, fleet: {} })
+      const { call } = yield* start({ readOnly: true, audit: {}, fleet: {}, outbox: yield* withEvent })
       for (const [permission, method, path] of routes) {
         const answer = yield* call(method, `/eventbus${path}`)
         if (permission === "view") assert.strictEqual(answer.status, 200, path)

@@ -34,7 +34,8 @@ describe("requests that cannot be meant", () => {
       const routes = [
         ...["start", "stop", "pause", "resume"].map((verb) => `${orders}/${verb}`),
         ...["plans", "rehearsals", `plans/${id}/apply`].map((path) => `${dlt}/${path}`),
-        ...["pause", "cancel", "resume", "rate"].map((verb) => `${dlt}/runs/${id}/${verb}`)
+        ...["pause", "cancel", "resume", "rate"].map((verb) => `${dlt}/runs/${id}/${verb}`),
+        ...["plans", "plans/none/apply", "runs/none/cancel"].map((path) => `/eventbus/outbox/dead/${path}`)
       ]
       const allowed = "JSON of at most 64 levels"
       for (const route of routes) {
@@ -66,7 +67,10 @@ describe("requests that cannot be meant", () => {
         ["POST", `${orders}/held/0@0/skip?reason=x`],
         ["POST", `${orders}/held/0@0/dead-letter?reason=x`],
         ["POST", `${dlt}/plans/${id}/apply`],
-        ["POST", `${dlt}/runs/${id}/resume`]
+        ["POST", `${dlt}/runs/${id}/resume`],
+        ["POST", "/eventbus/outbox/dead/events/e-0/replay?reason=x"],
+        ["POST", "/eventbus/outbox/dead/events/e-0/discard?reason=x"],
+        ["POST", "/eventbus/outbox/dead/plans/none/apply"]
       ] as const
       for (const [method, path] of routes) {
         const unknown = yield* call(method, path, { body: { count: 1, group: "v1-a" } })

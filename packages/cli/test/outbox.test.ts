@@ -100,6 +100,8 @@ describe("eventbus outbox dead", () => {
         before.out,
         /^plan \w{32}: replay of 2 dead events\n {2}2 untouched\n {2}the plan was not applied\n$/
       )
+      const unapplied = yield* outbox(folder, "dead receipt", file, "--json")
+      assert.deepInclude(json(unapplied), { count: 2, untouched: 2, closed: false })
       const applied = yield* outbox(folder, "dead apply", file)
       assert.match(applied.out, /^plan \w{32}: replay of 2 dead events is done\n {2}2 wait\n {2}the receipt is open\n$/)
       assert.strictEqual(applied.code, 0)

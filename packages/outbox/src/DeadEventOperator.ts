@@ -19,7 +19,7 @@
  * })
  * ```
  */
-import { Context, type Duration, Effect, Layer } from "effect"
+import { Context, Deferred, type Duration, Effect, Layer } from "effect"
 import type * as DeadEvents from "./DeadEvents.ts"
 import { isEventId } from "./internal/base/envelopeChecks.ts"
 import { logInfo } from "./internal/base/log.ts"
@@ -55,7 +55,10 @@ export class DeadEventOperator extends Context.Service<
      * Works on a plan until it is done or stops itself. Fails with `DeadEventPlanStale`, and does nothing, when one of its events is no longer dead by the same death. Two calls at once replay
      * each event once. After an interruption or a failure the receipt tells what was done; the rest needs a new plan.
      */
-    readonly apply: (plan: DeadEvents.Plan) => Effect.Effect<DeadEvents.ApplyReport, Failure | DeadEventPlanStale>
+    readonly apply: (
+      plan: DeadEvents.Plan,
+      options?: DeadEvents.ApplyOptions
+    ) => Effect.Effect<DeadEvents.ApplyReport, Failure | DeadEventPlanStale>
     /** The fate of the events of a plan by now. */
     readonly receipt: (plan: DeadEvents.Plan) => Effect.Effect<DeadEvents.Receipt, Failure>
     /** Replays one dead event at once. `reason` goes to the log. False, when no dead event has the id. */
@@ -95,12 +98,13 @@ export const make: (
     plan: (request) =>
       Effect.andThen(checked("plan", requestIssues(request)), planMaking(statements, names.table, request)),
     receipt: (plan) => Effect.andThen(checked("receipt", planIssues(plan, names.table)), receipt(plan)),
-    apply: Effect.fnUntraced(function* (plan) {
+    apply: Effect.fnUntraced(function* (plan, { begun } = {}) {
       yield* checked("apply", planIssues(plan, names.table))
       const { id, count, action, reason } = plan
       const { untouched } = yield* receipt(plan)
       if (untouched < count) return yield* new DeadEventPlanStale({ id, count, changed: count - untouched })
       yield* logInfo(`outbox: plan ${id} begins to ${action} ${count} dead events: ${reason}`)
+      if (begun !== undefined) yield* Deferred.succeed(begun, undefined)
       const { dealtWith, stopped } = yield* (action === "discard" ? discarding : replaying)(statements, plan)
       yield* logInfo(`outbox: plan ${id}, ${dealtWith} dead events dealt with, ${stopped ?? "done"}`)
       const state = stopped === undefined ? "done" : "stopped"

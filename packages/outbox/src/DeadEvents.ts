@@ -3,7 +3,7 @@
  *
  * A plan names each of its events together with the death that it died. So nobody stores it: it is a value, and its JSON may lie in a file between preview, work and receipt.
  */
-import { type Duration, Schema } from "effect"
+import { type Deferred, type Duration, Schema } from "effect"
 import type { DeadRow, OutboxEvent } from "./OutboxStore.ts"
 
 /** A dead event without its headers and its payload. */
@@ -161,8 +161,14 @@ export interface Receipt {
   readonly retrying: number
   /** Dead as the plan found them. */
   readonly untouched: number
-  /** Whether no event waits: the other figures stay, unless somebody replays one of the events. */
+  /** Whether the plan was applied and no event waits: the other figures stay, unless somebody replays one of the events. False while every event is untouched. */
   readonly closed: boolean
+}
+
+/** Options of `apply`. */
+export interface ApplyOptions {
+  /** Succeeds once the plan is found to be as it was made, just before its first event is changed. */
+  readonly begun?: Deferred.Deferred<void>
 }
 
 /** The end of the work on a plan. */

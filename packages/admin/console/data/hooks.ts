@@ -59,6 +59,12 @@ export const usePermissions = (key: string): ((permission: Permission) => boolea
   return (permission) => value?.permissions.includes(permission) ?? false
 }
 
+/** The permissions of the caller on the outbox: none while they are not known. */
+export const useOutboxPermissions = (): ((permission: Permission) => boolean) => {
+  const { value } = useAnswer<Pick<Permissions, "permissions">>("outbox/permissions")
+  return (permission) => value?.permissions.includes(permission) ?? false
+}
+
 /** The names of the binding's transforms that the caller may use. */
 export const useTransforms = (key: string): ReadonlyArray<string> => useAllowed(key)?.transforms ?? []
 

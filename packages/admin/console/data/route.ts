@@ -1,10 +1,13 @@
 /** The page that is shown, by the part of the address behind `#`: the server sees one page alone. */
 
 export type Route =
-  | { readonly page: "now" | "audit" | "fleet" }
+  | { readonly page: "now" | "audit" | "fleet" | "outbox" }
   | { readonly page: "binding" | "failures" | "runs"; readonly key: string }
   | { readonly page: "group" | "record" | "run"; readonly key: string; readonly id: string }
+  | { readonly page: "eventGroup" | "event" | "eventRun"; readonly id: string }
   | { readonly page: "unknown" }
+
+const ofOutbox = { groups: "eventGroup", events: "event", runs: "eventRun" } as const
 
 const words = { failures: "group", records: "record", runs: "run" } as const
 
@@ -13,12 +16,19 @@ export const routeOf = (hash: string): Route => {
   if (first === undefined || first === "") return { page: "now" }
   if (first === "audit" && key === undefined) return { page: "audit" }
   if (first === "fleet" && key === undefined) return { page: "fleet" }
+  if (first === "outbox") return outboxRouteOf(key, word, id)
   if (first !== "bindings" || key === undefined || key === "" || more !== undefined) return { page: "unknown" }
   if (word === undefined) return { page: "binding", key }
   if (id === undefined) return word === "failures" || word === "runs" ? { page: word, key } : { page: "unknown" }
   return word === "failures" || word === "records" || word === "runs"
     ? { page: words[word], key, id }
     : { page: "unknown" }
+}
+
+const outboxRouteOf = (what?: string, id?: string, more?: string): Route => {
+  if (what === undefined) return { page: "outbox" }
+  const isKnown = what === "groups" || what === "events" || what === "runs"
+  return isKnown && id !== undefined && more === undefined ? { page: ofOutbox[what], id } : { page: "unknown" }
 }
 
 const decoded = (text: string): string => {
@@ -35,6 +45,10 @@ export const to = {
   now: "#/",
   audit: "#/audit",
   fleet: "#/fleet",
+  outbox: "#/outbox",
+  eventGroup: (fingerprint: string) => `#/outbox/groups/${encode(fingerprint)}`,
+  event: (id: string) => `#/outbox/events/${encode(id)}`,
+  eventRun: (id: string) => `#/outbox/runs/${encode(id)}`,
   binding: (key: string) => `#/bindings/${encode(key)}`,
   failures: (key: string) => `#/bindings/${encode(key)}/failures`,
   group: (key: string, fingerprint: string) => `#/bindings/${encode(key)}/failures/${encode(fingerprint)}`,

@@ -1,12 +1,12 @@
 /** One dead letter: what it is, why it failed, and what it holds, for those who may see that. */
-import type { Content, Letter, Payload } from "../../src/DeadLetterAnswers.ts"
+import type { Letter } from "../../src/DeadLetterAnswers.ts"
 import { part } from "../data/api.ts"
 import { useAnswer, usePermissions, useTransforms } from "../data/hooks.ts"
 import { to } from "../data/route.ts"
 import { BindingTabs } from "../parts/BindingTabs.tsx"
 import { Causes } from "../parts/Causes.tsx"
-import { Facts, Section, Table, Waiting } from "../parts/layout.tsx"
-import { MaskNote } from "../parts/MaskNote.tsx"
+import { Contents } from "../parts/Contents.tsx"
+import { Facts, Section, Waiting } from "../parts/layout.tsx"
 import { Repair } from "../parts/Repair.tsx"
 import { TryTransform } from "../parts/Transforms.tsx"
 import { number, Since } from "../parts/text.tsx"
@@ -60,43 +60,6 @@ const History = ({ binding, letter: { history } }: { readonly binding: string; r
       </ol>
     </Section>
   )
-
-/** As today's serde reads it, else as text, else its bytes. */
-const shownOf = ({ decoded, text, base64, bytes }: Content): string => {
-  if (decoded !== undefined) return typeof decoded === "string" ? decoded : JSON.stringify(decoded, null, 2)
-  return text ?? (base64 === undefined ? (bytes === undefined ? "none" : "hidden") : `base 64: ${base64}`)
-}
-
-const Shown = ({ title, content }: { readonly title: string; readonly content: Content }) => (
-  <>
-    <h3>{title}</h3>
-    {content.problem !== undefined && <p>Today's serde cannot read it: {content.problem}</p>}
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long text scrolls by keyboard */}
-    <pre tabIndex={0}>{shownOf(content)}</pre>
-  </>
-)
-
-const Contents = ({ payload: { key, value, headers, mask } }: { readonly payload: Payload }) => (
-  <Section title="Record">
-    <MaskNote mask={mask} />
-    <Shown title="Key" content={key} />
-    <Shown title="Value" content={value} />
-    <h3>Headers</h3>
-    {headers.length === 0 ? (
-      <p class="dim">None.</p>
-    ) : (
-      <Table
-        label="Headers"
-        rows={headers.map((header, index) => ({ ...header, index }))}
-        keyOf={({ index }) => String(index)}
-        columns={[
-          { title: "Name", of: ({ name }) => name, isLong: true },
-          { title: "Value", of: ({ value: text }) => text ?? "–", isLong: true }
-        ]}
-      />
-    )}
-  </Section>
-)
 
 export const Record = ({ binding, position }: { readonly binding: string; readonly position: string }) => {
   const may = usePermissions(binding)

@@ -3,6 +3,7 @@ import { useId, useState } from "preact/hooks"
 import type { Plan } from "../../src/RunAnswers.ts"
 import { part, post } from "../data/api.ts"
 import { useChange } from "../data/hooks.ts"
+import { Count, Text } from "./fields.tsx"
 import { Problem } from "./layout.tsx"
 import { TransformChoice } from "./Transforms.tsx"
 
@@ -26,45 +27,6 @@ const means: Readonly<Record<Action, string>> = {
   toTier: "Replay to a retry tier",
   discard: "Give them up",
   restore: "Bring back those that were given up"
-}
-
-interface FieldProps {
-  readonly label: string
-  readonly name: string
-}
-
-const Text = ({ label, name }: FieldProps) => {
-  const id = useId()
-  return (
-    <>
-      <label for={id}>{label}</label>
-      <input id={id} name={name} required maxLength={500} autocomplete="off" />
-    </>
-  )
-}
-
-interface CountProps extends FieldProps {
-  readonly value: number
-  readonly least: number
-}
-
-const Count = ({ label, name, value, least }: CountProps) => {
-  const id = useId()
-  return (
-    <>
-      <label for={id}>{label}</label>
-      <input
-        id={id}
-        name={name}
-        type="number"
-        min={least}
-        max={100_000}
-        step={1}
-        defaultValue={String(value)}
-        required
-      />
-    </>
-  )
 }
 
 /** The body of the request: what the form does not ask for is the API's own default. */

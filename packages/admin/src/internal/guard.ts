@@ -43,7 +43,7 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             }
             const { name } = caller.success
             const payload = payloadAccess(options, binding, credential, auditing)
-            const { id } = yield* HttpRouter.params
+            const { id, eventId = id } = yield* HttpRouter.params
             const said: Said = { reason: undefined }
             const answer = respond.pipe(
               Effect.provideService(PayloadAccess, payload.access),
@@ -52,7 +52,7 @@ export const layer = (options: Options): Layer.Layer<Guard, never, EventBusAdmin
             const noted = Effect.onExit(answer, (exit) =>
               isReading(permissions) && !payload.isSeen()
                 ? Effect.void
-                : note(caller.success, { endpoint, binding, id, said, payload: payload.isSeen() }, exit)
+                : note(caller.success, { endpoint, binding, id: eventId, said, payload: payload.isSeen() }, exit)
             )
             if (!isReading(permissions)) return yield* auditing.change(name, noted)
             const shown = yield* noted

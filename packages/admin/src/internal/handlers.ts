@@ -14,6 +14,7 @@ import * as BindingCommands from "./fleet/bindingCommands.ts"
 import * as HeldHandlers from "./held/heldHandlers.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
 import { Caller } from "./middlewares.ts"
+import * as OutboxHandlers from "./outbox/outboxHandlers.ts"
 import { allowed, cutoffOf } from "./parameters.ts"
 import { jsonText, onCluster, parsed } from "./requests.ts"
 import * as RunHandlers from "./runs/runHandlers.ts"
@@ -28,6 +29,7 @@ export const layer = (api: AdminApi) =>
     deadLetters(api),
     LetterHandlers.layer(api),
     RunHandlers.layer(api),
+    OutboxHandlers.layer(api),
     audit(api)
   )
 

@@ -1,17 +1,15 @@
 /**
  * Turns what the connector says of dead letters into answers that JSON can hold. Without `payload`, nothing in them quotes a record.
  */
-import type { DeadLetterGroup, DeadLetterList, DeadLetterRecord, Rehearsal, Serde } from "@eventbus/core"
+import type { DeadLetterGroup, DeadLetterList, DeadLetterRecord, Rehearsal } from "@eventbus/core"
 import { DeadLetterSelection, Route } from "@eventbus/core"
-import { Cause, Exit, Predicate, Result, type Schema } from "effect"
+import { Cause, Exit, Predicate, Result } from "effect"
 import type * as Answers from "../DeadLetterAnswers.ts"
-import type { Header, Masked, Payload } from "../Mask.ts"
+import type { Payload } from "../Mask.ts"
 import { given, isDate, isoOf } from "./answersOf.ts"
-import { maskedOf, textOf } from "./masking.ts"
+import { textOf } from "./masking.ts"
+import { type Decoded, headersOf, type Parts, payloadOf } from "./payloadAnswers.ts"
 import type { Kept } from "./rehearsals.ts"
-
-/** Most bytes of a key, a value or a header that an answer has. */
-const shownBytes = 65_536
 
 const timeOf = <K extends string>(name: K, millis: number): { readonly [N in K]?: string } =>
   (isDate(millis) ? { [name]: isoOf(millis) } : {}) as { readonly [N in K]?: string }
@@ -97,117 +95,15 @@ export const letterOf = (
   return {
     ...given("cameBackFrom", letter.runId),
     ...{ ...summary, tiers, decodable: Result.isSuccess(key) && Result.isSuccess(value) },
-    ...given("payload", payload === false ? undefined : payloadOf(letter, key, value, payload))
+    ...given("payload", payload === false ? undefined : payloadOf(partsOf(letter, key, value), payload))
   }
 }
 
-type Decoded = Result.Result<unknown, Serde.DecodeFailure>
-
-const payloadOf = (
-  letter: DeadLetterRecord.DeadLetterRecord,
-  key: Decoded,
-  value: Decoded,
-  payload: Exclude<Payload, false>
-): Answers.Payload => {
-  const headers = headersOf(letter)
-  const causes = letter.cause.map(({ className, message }) => ({
-    exceptionClass: className,
-    message: textOf(payload, message) ?? ""
-  }))
-  if (payload === true) {
-    return {
-      key: contentOf(letter.key, key),
-      value: contentOf(letter.value, value),
-      ...{ headers: headers.map(headerOf), causes }
-    }
-  }
-  const shown = maskedOf(payload, {
-    topic: letter.originalTopic,
-    ...{ key: unmasked(letter.key, key), value: unmasked(letter.value, value), headers }
-  })
-  const { key: maskedKey, value: maskedValue, headers: maskedHeaders = [] }: Masked = shown ?? {}
-  return {
-    mask: shown === undefined ? "failed" : "applied",
-    key: maskedContentOf(letter.key, key, maskedKey, payload),
-    value: maskedContentOf(letter.value, value, maskedValue, payload),
-    ...{ headers: maskedHeaders.map(headerOf), causes }
-  }
-}
-
-/** All headers, in order, as texts. */
-export const headersOf = ({ headers }: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
-  headers.map(({ key: name, value: bytes }) => {
-    const { text, base64 } = bytesOf(bytes)
-    return { name, value: text ?? base64 }
-  })
-
-const headerOf = ({ name, value }: { readonly name: string; readonly value: string | undefined }) => ({
-  name,
-  ...given("value", value)
+const partsOf = (letter: DeadLetterRecord.DeadLetterRecord, key: Decoded, value: Decoded): Parts => ({
+  topic: letter.originalTopic,
+  ...{ key: { bytes: letter.key, decoded: key }, value: { bytes: letter.value, decoded: value } },
+  ...{ headers: headersOf(letter), causes: letter.cause }
 })
-
-/** As the program's mask gets it. */
-export const unmasked = (bytes: Uint8Array | null, decoded: Decoded): unknown =>
-  Result.isSuccess(decoded) ? decoded.success : bytes
-
-const contentOf = (bytes: Uint8Array | null, decoded: Decoded): Answers.Content => ({
-  ...given("bytes", bytes?.length),
-  ...bytesOf(bytes),
-  ...(Result.isSuccess(decoded)
-    ? given("decoded", jsonOf(decoded.success))
-    : { problem: `${decoded.failure.serde}: ${decoded.failure.detail}` })
-})
-
-/** The answer of a user's function may be a Proxy whose traps throw. */
-const shownAs = (masked: unknown): Answers.Content => {
-  try {
-    return masked instanceof Uint8Array ? bytesOf(masked) : given("decoded", jsonOf(masked))
-  } catch {
-    return {}
-  }
-}
-
-/** Nothing of the record but its size, and what the program's mask shows. */
-const maskedContentOf = (
-  bytes: Uint8Array | null,
-  decoded: Decoded,
-  masked: unknown,
-  payload: Payload
-): Answers.Content => {
-  const detail = Result.isFailure(decoded) ? (textOf(payload, decoded.failure.detail) ?? "the reason is hidden") : ""
-  return {
-    ...given("bytes", bytes?.length),
-    ...shownAs(masked),
-    ...given("problem", Result.isFailure(decoded) ? `${decoded.failure.serde}: ${detail}` : undefined)
-  }
-}
-
-const bytesOf = (bytes: Uint8Array | null): { readonly text?: string; readonly base64?: string } => {
-  if (bytes === null) return {}
-  const shown = bytes.subarray(0, shownBytes)
-  try {
-    return { text: new TextDecoder("utf-8", { fatal: true }).decode(shown, { stream: shown.length < bytes.length }) }
-  } catch {
-    return { base64: Buffer.from(shown).toString("base64") }
-  }
-}
-
-/** Undefined for a value that JSON cannot hold, or that is bytes: those are shown beside it. */
-const jsonOf = (value: unknown): Schema.Json | undefined => {
-  const text = jsonTextOf(value, shownBytes)
-  return text === undefined ? undefined : (JSON.parse(text) as Schema.Json)
-}
-
-/** The same as text, at most so long. */
-export const jsonTextOf = (value: unknown, longest: number): string | undefined => {
-  if (value instanceof Uint8Array) return undefined
-  try {
-    const text = JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? String(each) : each))
-    return text === undefined || text.length > longest ? undefined : text
-  } catch {
-    return undefined
-  }
-}
 
 export const rehearsalOf = ({ id, startedMillis, end }: Kept, payload: Payload): Answers.Rehearsal => {
   const begun = { id, started: isoOf(startedMillis) }

@@ -21,6 +21,11 @@ export const allowed = {
   text: "a text, 1 to 200 characters",
   reason: "a text that says why, for the log: 1 to 1000 characters",
   before: "'next' of the page before",
+  next: "'next' of the page before",
+  eventType: "the type of an event",
+  aggregateType: "the type of an aggregate",
+  aggregateId: "the id of an aggregate",
+  eventId: "the id of an event: 1 to 36 visible ASCII characters, and spaces between them",
   limit: "a whole number, 1 to 500",
   position: "the position of a dead letter in its topic, such as 3@17",
   heldPosition: "the position of a held record in its topic, such as 3@1204",
@@ -90,6 +95,13 @@ export const isReason = (given: unknown): boolean =>
 export const reason = textOf("reason", isReason)
 export const binding = textOf("binding", ({ length }) => length >= 1 && length <= 1_024)
 export const before = textOf("before", DeadLetterList.isCursor)
+/** The cursor of dead events is a number that the database gives. */
+export const next = textOf("next", (given) => /^\d{1,15}$/.test(given))
+const isName = (given: string): boolean => given.trim() !== "" && given.length <= 128
+export const eventType = textOf("eventType", isName)
+export const aggregateType = textOf("aggregateType", isName)
+export const aggregateId = textOf("aggregateId", isName)
+export const eventId = Schema.String.annotate({ description: allowed.eventId })
 export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))
 export const position = Schema.String.annotate({ description: allowed.position })
 export const heldPosition = Schema.String.annotate({ description: allowed.heldPosition })

@@ -7,3 +7,7 @@ export const withBody =
     ...operation,
     requestBody: { required, content: { "application/json": { schema } } }
   })
+
+/** The route reads a body, and takes only an empty one. */
+export const withoutBody = ({ requestBody: _, ...operation }: Record<string, unknown>): Record<string, unknown> =>
+  operation

@@ -14,7 +14,19 @@ type Log = Audit.Audit["Service"]
 type Answer = Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
 
 /** Parameters that name what a request is about. Others may quote a record, such as a text that is looked for. */
-const named = ["tier", "count", "from", "to", "olderThan", "group", "state", "topic", "transform"] as const
+const named = [
+  "tier",
+  "count",
+  "from",
+  "to",
+  "olderThan",
+  "group",
+  "state",
+  "topic",
+  "transform",
+  "eventType",
+  "aggregateType"
+] as const
 
 /** The header by which the console and the command line say who they are. */
 const clientHeader = "x-eventbus-client"

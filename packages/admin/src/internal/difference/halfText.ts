@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto"
 import { Result } from "effect"
 import type { DiffLine } from "../../DeadLetterAnswers.ts"
-import { jsonTextOf } from "../letterAnswers.ts"
+import { jsonTextOf } from "../payloadAnswers.ts"
 import * as LineDiff from "./lineDiff.ts"
 import { prettyJson } from "./prettyJson.ts"
 

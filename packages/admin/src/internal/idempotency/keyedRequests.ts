@@ -75,11 +75,12 @@ const keyedOf = Effect.fnUntraced(function* (admin: EventBusAdmin["Service"], op
   }
   const request = yield* HttpServerRequest.HttpServerRequest
   const { name: caller } = yield* Caller
-  const { name, id } = yield* HttpRouter.params
+  const { name, id, position, eventId } = yield* HttpRouter.params
   const binding =
     name === undefined ? undefined : yield* Effect.catch(admin.keyOf(name), () => Effect.succeed(undefined))
   const { search } = new URL(request.originalUrl, "http://localhost")
-  const content = [operation, binding ?? name ?? null, id ?? null, search, yield* textOf(request)]
+  const of = [position, eventId].filter((each) => each !== undefined)
+  const content = [operation, binding ?? name ?? null, id ?? null, search, yield* textOf(request), ...of]
   const keyed: Keyed = { id: hashOf([caller, key]), fingerprint: hashOf(content), operation, binding }
   return keyed
 })

@@ -5,7 +5,7 @@ import type { RequestJournal } from "@eventbus/core"
 import { Cause, Effect, Exit, Predicate, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { ClusterFailed, IdempotentAnswerTooLarge } from "../../AdminError.ts"
+import { ClusterFailed, IdempotentAnswerTooLarge, OutboxFailed } from "../../AdminError.ts"
 import * as Errors from "../errorSchemas.ts"
 import * as Failures from "../failures.ts"
 
@@ -23,6 +23,7 @@ const longestBody = 262_144
  */
 const ofPartialWork = [
   { schema: Errors.clusterFailed, status: 502, is: (error: unknown) => error instanceof ClusterFailed },
+  { schema: Errors.outboxFailed, status: 502, is: (error: unknown) => error instanceof OutboxFailed },
   { schema: Errors.replayTakenOver, status: 409, is: (error: unknown) => Predicate.isTagged(error, "ReplayTakenOver") }
 ] as const
 

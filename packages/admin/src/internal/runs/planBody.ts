@@ -77,7 +77,7 @@ export const readPlan = (body: unknown): Read<Request> => {
 }
 
 /** A duration in the forms of parameters. Any other value is none. */
-const durationOf = (given: unknown): unknown => {
+export const durationOf = (given: unknown): unknown => {
   if (typeof given === "string") {
     const millis = Settings.parseDuration(given)
     return Number.isNaN(millis) ? given : millis

@@ -8,7 +8,7 @@ import * as Errors from "../errorSchemas.ts"
 import { IdempotencyKey } from "../idempotency/idempotencyKey.ts"
 import { RequiredPermission } from "../middlewares.ts"
 import * as Parameters from "../parameters.ts"
-import { withBody } from "../requestBody.ts"
+import { withBody, withoutBody } from "../requestBody.ts"
 import * as PlanBody from "./planBody.ts"
 
 const ofBinding = { name: Parameters.name }
@@ -20,9 +20,6 @@ const ofCommand = [...lookup, ...body, Errors.unknownRun, Errors.runOver] as con
 const ofWork = [Errors.replayRunning, Errors.replayTakenOver, Errors.planStale] as const
 const command = { params, payload: Schema.Unknown, success: RunAnswers.Receipt, error: ofCommand }
 const begun = RunAnswers.Receipt.pipe(HttpApiSchema.status(202))
-
-/** The route reads a body, and takes only an empty one. */
-const withoutBody = ({ requestBody: _, ...operation }: Record<string, unknown>): Record<string, unknown> => operation
 
 /** A plan needs the one for its action. */
 const worker = ["replay", "discard"] as const

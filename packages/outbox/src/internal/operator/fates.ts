@@ -46,9 +46,11 @@ export const receiptOf = (plan: Plan, fates: ReadonlyArray<Fate>): Receipt => {
   const count = (fate: Fate) => fates.filter((each) => each === fate).length
   const retrying = count("retrying")
   const waiting = count("waiting") + retrying
+  const untouched = count("untouched")
+  const isApplied = plan.count === 0 || untouched < plan.count
   return {
     ...{ id: plan.id, action: plan.action, count: plan.count },
     ...{ delivered: count("delivered"), gone: count("gone"), deadAgain: count("deadAgain") },
-    ...{ waiting, retrying, untouched: count("untouched"), closed: waiting === 0 }
+    ...{ waiting, retrying, untouched, closed: isApplied && waiting === 0 }
   }
 }

@@ -1,6 +1,6 @@
 /** Everything that is wrong with the arguments of an operator, before the database is asked. */
 import { Kinds, type Ranges } from "@eventbus/core"
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import { Plan } from "../../DeadEvents.ts"
 import type { InvalidOutboxConfig } from "../../OutboxError.ts"
 import { deadEventOperator as range } from "../../OutboxRanges.ts"
@@ -38,9 +38,16 @@ const selectionTable: Readonly<Record<string, Kinds.Kind>> = {
   all: Kinds.make("true", (value) => value === true)
 }
 
+/** The issues of names that no field has: a slip of one would take more events, or with less care, than its author meant. */
+const unknownNames = (given: unknown, fields: ReadonlyArray<string>, prefix = ""): Issues =>
+  Object.keys(Predicate.isObject(given) ? given : {})
+    .filter((name) => !fields.includes(name))
+    .map((name) => ({ path: `${prefix}${name}`, found: "an unknown key", allowed: fields.join(", ") }))
+
 /** A selection without a field is refused: it might be a mistake, and would take everything. So is 'all' beside another field, of which only one can be meant. */
 const selection: Kinds.Kind = (path, found) => {
-  const issues = Kinds.struct(selectionTable)(path, found)
+  const unknown = unknownNames(found, Object.keys(selectionTable), `${path}.`)
+  const issues = [...Kinds.struct(selectionTable)(path, found), ...unknown]
   if (issues.length > 0) return issues
   const given = found as Record<string, unknown>
   const used = Object.keys(selectionTable).filter((name) => given[name] !== undefined)
@@ -67,11 +74,13 @@ const aboutReplays: Readonly<Record<string, Ranges.Range>> = {
 
 const ofReplayOnly = Kinds.make("nothing: only replay has it", () => false)
 
+const required = { action: Kinds.oneOf(["replay", "discard"]), select: selection, reason }
+const fields = Object.keys({ ...required, ...aboutReplays })
+
 /** All issues of a request for a plan. */
 export const requestIssues = (request: unknown): Issues => {
-  const required = { action: Kinds.oneOf(["replay", "discard"]), select: selection, reason }
-  const issues = problemsOf(request, aboutReplays, required)
   const { action, ...given } = { ...(request as Record<string, unknown>) }
+  const issues = [...problemsOf(request, aboutReplays, required), ...unknownNames(request, fields)]
   if (action !== "discard") return issues
   const needless = Object.keys(aboutReplays).filter((name) => given[name] !== undefined)
   return [...issues, ...needless.flatMap((path) => ofReplayOnly(path, given[path]))]
