@@ -53,12 +53,12 @@ whenUsable("OPS-21 figures of the console in Chromium", problem, () => {
       const { page } = yield* opened(yield* browser)
       const session = yield* Effect.promise(async () => {
         await page.goto(`${address}/eventbus/console`)
-        await page.getByText("60 of 200 bindings").waitFor()
+        await page.getByText("25 of 200 bindings").waitFor()
         await page.getByLabel("Only with this in name, topic or group").fill("orders-199")
         await page.getByText("1 of 200 bindings").waitFor()
         await page.getByRole("link", { name: "orders-199" }).waitFor()
         await page.getByLabel("Only with this in name, topic or group").fill("")
-        await page.getByText("60 of 200 bindings").waitFor()
+        await page.getByText("25 of 200 bindings").waitFor()
         const opening = await page.context().newCDPSession(page)
         await opening.send("Performance.enable")
         return opening

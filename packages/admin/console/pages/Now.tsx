@@ -114,7 +114,7 @@ const columnsOf = (isOutside: boolean): ReadonlyArray<Column<BindingSummary>> =>
 const columns = { inside: columnsOf(false), outside: columnsOf(true) }
 
 /** So many rows are laid out fast enough, again with each state. */
-const mostRows = 60
+const mostRows = 25
 
 interface BindingsProps {
   readonly bindings: ReadonlyArray<BindingSummary>
