@@ -61,7 +61,19 @@ const rooms = {
   outbox: ["relay", "ordered", "dispatch", "operator", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],
-  admin: ["outside", "process", "outbox", "runs", "held", "difference", "fleet", "audit", "idempotency", "console"],
+  admin: [
+    "outside",
+    "process",
+    "outbox",
+    "runs",
+    "held",
+    "difference",
+    "fleet",
+    "audit",
+    "idempotency",
+    "console",
+    "requests"
+  ],
   cli: ["console", "remote", "outbox", "dlt"]
 }
 

@@ -14,10 +14,10 @@ import { held } from "./internal/held/heldEndpoints.ts"
 import * as Idempotency from "./internal/idempotency/idempotencyKey.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import { outbox } from "./internal/outbox/outboxEndpoints.ts"
-import * as Parameters from "./internal/parameters.ts"
-import { withBody } from "./internal/requestBody.ts"
+import * as Parameters from "./internal/requests/parameters.ts"
+import { withBody } from "./internal/requests/requestBody.ts"
+import * as SelectionBody from "./internal/requests/selectionBody.ts"
 import { runs } from "./internal/runs/runEndpoints.ts"
-import * as SelectionBody from "./internal/selectionBody.ts"
 import { version } from "./internal/version.ts"
 
 const params = { name: Parameters.name }

@@ -30,7 +30,7 @@ import * as Handlers from "./internal/handlers.ts"
 import * as KeyedRequests from "./internal/idempotency/keyedRequests.ts"
 import * as OwnFiber from "./internal/ownFiber.ts"
 import * as Paths from "./internal/paths.ts"
-import * as RefusedParameters from "./internal/refusedParameters.ts"
+import * as RefusedParameters from "./internal/requests/refusedParameters.ts"
 
 /** Where the routes are, and who may call them. */
 export interface Options {

@@ -159,7 +159,7 @@ export const Receipt = Schema.Struct({
 })
 export type Receipt = typeof Receipt.Type
 
-/** The rights of a caller on the outbox. */
+/** The permissions of a caller on the outbox. */
 export const Permissions = Schema.Struct({
   /** The name of the caller, as the authorizer gives it. */
   caller: Schema.String,

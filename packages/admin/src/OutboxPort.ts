@@ -16,12 +16,22 @@
  */
 import { Context, type Deferred, type Duration, type Effect } from "effect"
 
+/** One argument that is refused. */
+export interface RefusedArgument {
+  /** Its path, such as `select.groups`. */
+  readonly path: string
+  /** The value that was given. */
+  readonly found: string
+  /** The values that are allowed. */
+  readonly allowed: string
+}
+
 /** Arguments that are not allowed. Nothing was asked of the database. */
 export interface Refused {
   /** `InvalidOutboxConfig`. */
   readonly _tag: "InvalidOutboxConfig"
-  /** Every argument that is refused: its path such as `select.groups`, the value found, and the values allowed. */
-  readonly issues: ReadonlyArray<{ readonly path: string; readonly found: string; readonly allowed: string }>
+  /** Every argument that is refused. */
+  readonly issues: ReadonlyArray<RefusedArgument>
 }
 
 /** The database refuses, or does not answer. */
@@ -85,7 +95,13 @@ export interface DeadEventDetail extends DeadEvent {
     readonly payload: Uint8Array
   }
   /** Why it cannot be decoded. Absent when it can. */
-  readonly unreadable?: { readonly reason: string }
+  readonly unreadable?: UnreadableEvent
+}
+
+/** An event that cannot be decoded. */
+export interface UnreadableEvent {
+  /** The decoder's message. */
+  readonly reason: string
 }
 
 /** Dead events of one type that died for the same reason. Times are microseconds since the epoch. */
@@ -218,15 +234,20 @@ export interface ApplyReport extends Receipt {
   readonly dealtWith: number
 }
 
+/** All dead events of an outbox by the reason of their failure. */
+export interface DeadEventGroups {
+  /** The largest group first. */
+  readonly groups: ReadonlyArray<DeadEventGroup>
+  /** How many dead events lie in further groups. */
+  readonly other: number
+}
+
 /** The operator of the dead events of one outbox. A program without it has no outbox for the admin API. */
 export class OutboxPort extends Context.Service<
   OutboxPort,
   {
-    /** All dead events by the reason of their failure, the largest group first. `other`: dead events of further groups. */
-    readonly groups: Effect.Effect<
-      { readonly groups: ReadonlyArray<DeadEventGroup>; readonly other: number },
-      StoreFailed
-    >
+    /** All dead events by the reason of their failure. */
+    readonly groups: Effect.Effect<DeadEventGroups, StoreFailed>
     /** A page of dead events, the oldest first. `next` is undefined on the last one. */
     readonly list: (
       query: ListQuery

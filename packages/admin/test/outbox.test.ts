@@ -260,7 +260,7 @@ describe("OPS-12 dead events over HTTP", () => {
   )
 })
 
-describe("OPS-12 OPS-16 rights on dead events", () => {
+describe("OPS-12 OPS-16 permissions on dead events", () => {
   const authorizer = Authorizer.fromTokens([
     tokenOf("looker", ["view"]),
     tokenOf("replayer", ["view", "replay"]),
@@ -293,8 +293,8 @@ describe("OPS-12 OPS-16 rights on dead events", () => {
       const { call } = yield* program({ authorizer, audit: {} })
       const plan = (token: string, action: string) => call("POST", `${dead}/plans`, { token, body: { ...all, action } })
       const missing = ({ status, body }: Answer) => [status, body.permission]
-      const rights = yield* call("GET", "/eventbus/outbox/permissions", { token: "replayer" })
-      assert.deepStrictEqual(rights.body, { caller: "replayer", permissions: ["view", "replay"] })
+      const granted = yield* call("GET", "/eventbus/outbox/permissions", { token: "replayer" })
+      assert.deepStrictEqual(granted.body, { caller: "replayer", permissions: ["view", "replay"] })
       assert.deepStrictEqual(missing(yield* plan("looker", "replay")), [403, "replay"])
       assert.deepStrictEqual(missing(yield* plan("replayer", "discard")), [403, "discard"])
       assert.deepStrictEqual(missing(yield* plan("discarder", "replay")), [403, "replay"])

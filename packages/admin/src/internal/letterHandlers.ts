@@ -8,9 +8,9 @@ import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"
 import { Caller, payloadView } from "./middlewares.ts"
-import { bodyOf, onCluster, positionOf } from "./requests.ts"
+import { bodyOf, onCluster, positionOf } from "./requests/requests.ts"
+import * as SelectionBody from "./requests/selectionBody.ts"
 import { targetOf } from "./runs/selectionTarget.ts"
-import * as SelectionBody from "./selectionBody.ts"
 
 export const layer = (api: AdminApi) =>
   HttpApiBuilder.group(

@@ -5,7 +5,7 @@ import { type BindingSettings, Configuration, type Handlers } from "@eventbus/co
 import { type Broker, Clusters, type EventBusConnector, EventBusError } from "@eventbus/core"
 import { Effect, Predicate, Result } from "effect"
 import { keyOf } from "./answersOf.ts"
-import { parsed } from "./requests.ts"
+import { parsed } from "./requests/requests.ts"
 
 /** Properties that are read, or could not be. */
 export interface Reading {

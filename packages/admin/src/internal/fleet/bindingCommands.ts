@@ -5,7 +5,7 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpServerResponse } from "effect/http"
 import type { EventBusAdmin } from "../../EventBusAdmin.ts"
 import { Caller } from "../middlewares.ts"
-import { bodyOf, onCluster } from "../requests.ts"
+import { bodyOf, onCluster } from "../requests/requests.ts"
 import * as CommandBody from "./commandBody.ts"
 
 interface Asked {

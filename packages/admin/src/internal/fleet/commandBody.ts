@@ -5,8 +5,8 @@ import { Settings } from "@eventbus/config"
 import type { FleetView } from "@eventbus/core"
 import { Result } from "effect"
 import type { ParameterIssue } from "../../AdminError.ts"
-import { allowed, isReason } from "../parameters.ts"
-import { isRecord, kindOf, notAnObject, unknownKeys } from "../selectionBody.ts"
+import { allowed, isReason } from "../requests/parameters.ts"
+import { isRecord, kindOf, notAnObject, unknownKeys } from "../requests/selectionBody.ts"
 
 /** A command on a binding of this process, or on the binding in all of them. */
 export interface CommandBody {

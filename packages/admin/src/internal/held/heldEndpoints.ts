@@ -8,7 +8,7 @@ import * as HeldAnswers from "../../HeldAnswers.ts"
 import * as Errors from "../errorSchemas.ts"
 import { IdempotencyKey } from "../idempotency/idempotencyKey.ts"
 import { RequiredPermission } from "../middlewares.ts"
-import * as Parameters from "../parameters.ts"
+import * as Parameters from "../requests/parameters.ts"
 
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding] as const
 

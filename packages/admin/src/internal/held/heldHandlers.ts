@@ -7,7 +7,7 @@ import type { AdminApi } from "../../AdminApi.ts"
 import type { HeldCommand } from "../../AdminHeld.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import { payloadView } from "../middlewares.ts"
-import { positionOf } from "../requests.ts"
+import { positionOf } from "../requests/requests.ts"
 
 interface Decision {
   readonly params: { readonly name: string; readonly position: string }

@@ -4,9 +4,9 @@
 import { Result } from "effect"
 import type { ParameterIssue } from "../../AdminError.ts"
 import type { PlanRequest } from "../../OutboxPort.ts"
-import { allowed } from "../parameters.ts"
+import { allowed } from "../requests/parameters.ts"
+import * as SelectionBody from "../requests/selectionBody.ts"
 import * as PlanBody from "../runs/planBody.ts"
-import * as SelectionBody from "../selectionBody.ts"
 
 const texts = (description: string) => ({
   ...{ type: "array", minItems: 1, maxItems: 1_000 },

@@ -17,7 +17,7 @@ import {
 } from "../../OutboxPort.ts"
 import { given, isoOf } from "../answersOf.ts"
 import type { Shown } from "../masking.ts"
-import { longestQuote } from "../selectionBody.ts"
+import { longestQuote } from "../requests/selectionBody.ts"
 import * as Answers from "./deadEventAnswers.ts"
 import * as KeptPlans from "./keptPlans.ts"
 import * as PlanWork from "./planWork.ts"

@@ -5,7 +5,7 @@ import { Settings } from "@eventbus/config"
 import { Ranges, ReplayPlan } from "@eventbus/core"
 import { Result } from "effect"
 import type { ParameterIssue } from "../../AdminError.ts"
-import * as SelectionBody from "../selectionBody.ts"
+import * as SelectionBody from "../requests/selectionBody.ts"
 
 type Read<A> = Result.Result<A, ReadonlyArray<ParameterIssue>>
 

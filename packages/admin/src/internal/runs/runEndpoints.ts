@@ -7,8 +7,8 @@ import * as RunAnswers from "../../RunAnswers.ts"
 import * as Errors from "../errorSchemas.ts"
 import { IdempotencyKey } from "../idempotency/idempotencyKey.ts"
 import { RequiredPermission } from "../middlewares.ts"
-import * as Parameters from "../parameters.ts"
-import { withBody, withoutBody } from "../requestBody.ts"
+import * as Parameters from "../requests/parameters.ts"
+import { withBody, withoutBody } from "../requests/requestBody.ts"
 import * as PlanBody from "./planBody.ts"
 
 const ofBinding = { name: Parameters.name }

@@ -11,7 +11,7 @@ import type { Permission } from "../../Authorizer.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import type * as RunAnswers from "../../RunAnswers.ts"
 import { Caller, payloadView } from "../middlewares.ts"
-import { bodyOf, onCluster } from "../requests.ts"
+import { bodyOf, onCluster } from "../requests/requests.ts"
 import * as PlanBody from "./planBody.ts"
 import { targetOf } from "./selectionTarget.ts"
 

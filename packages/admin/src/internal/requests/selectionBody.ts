@@ -4,7 +4,7 @@
 import { Settings } from "@eventbus/config"
 import { DeadLetterSelection } from "@eventbus/core"
 import { Predicate, Result } from "effect"
-import type { ParameterIssue } from "../AdminError.ts"
+import type { ParameterIssue } from "../../AdminError.ts"
 import { allowed } from "./parameters.ts"
 
 /** The names in a body, and those of a selection. */

@@ -4,7 +4,7 @@
 import { Effect, Result } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import type { ParameterIssue } from "../AdminError.ts"
+import type { ParameterIssue } from "../../AdminError.ts"
 import { parsed, textOf } from "./requests.ts"
 import { isRecord, kindOf, unknownKeys } from "./selectionBody.ts"
 

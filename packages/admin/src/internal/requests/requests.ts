@@ -20,7 +20,7 @@ import {
   InvalidRequest,
   type ParameterIssue,
   UnreadableBody
-} from "../AdminError.ts"
+} from "../../AdminError.ts"
 import { allowed } from "./parameters.ts"
 import { kindOf, longestQuote } from "./selectionBody.ts"
 
