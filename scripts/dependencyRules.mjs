@@ -48,6 +48,7 @@ const rooms = {
     "partition",
     "slots",
     "publish",
+    "publishers",
     "observe",
     "settings",
     "record",

@@ -1,6 +1,6 @@
 /** Consume, transform, produce: exactly once for whoever reads committed records, however often the workers die. */
 import { assert } from "@effect/vitest"
-import { Binding, Broker, CurrentTransaction, Route, Serde } from "@eventbus/core"
+import { Binding, Broker, CurrentTransaction, Publisher, Route, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Deferred, Effect, Random } from "effect"
 import * as Bus from "./bus.ts"
@@ -96,5 +96,56 @@ KafkaSuite.shared("transactions", (bootstrap) => {
         const written = yield* Bus.readAll(copies, "read_uncommitted")
         assert.strictEqual(Bus.text(written[0]?.value), "0 by zombie")
       })
+  )
+
+  Bus.story(
+    bootstrap,
+    "RCH-05 typed publishers share a producer, and in a transaction their records are seen with the handled record's offset",
+    () =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("typed")
+        const copies = `${name}-copy`
+        yield* Bus.createTopic(name, 2)
+        yield* Bus.createTopic(copies)
+        const texts = { key: Serde.string, value: Serde.string } as const
+        const publisher = Publisher.make({
+          topic: name,
+          ...texts,
+          compression: "gzip",
+          partitioner: ({ key }) => Number(key)
+        })
+        const toCopies = Publisher.make({ topic: copies, ...texts, headers: { source: name } })
+        const sent = yield* publisher.publishAll(
+          ["good", "bad", "good too"].map((value, index) => ({ key: String(index % 2), value }))
+        )
+        assert.deepStrictEqual(
+          sent.map(({ partition, offset }) => [partition, offset]),
+          [
+            [0, 0n],
+            [1, 0n],
+            [0, 1n]
+          ]
+        )
+        const app = yield* Bus.start(
+          Binding.makeTransactional(name, {
+            ...{ topic: name, groupId: name, ...texts },
+            handler: ({ key, value }) =>
+              Effect.andThen(
+                toCopies.inTransaction.publish({ key, value }),
+                value === "bad" ? Effect.fail("declined" as const) : Effect.void
+              ),
+            onError: () => Route.deadLetter()
+          })
+        )
+        yield* Bus.until("all are settled", () => app.of("Settled").length === 3)
+        const seen = yield* Bus.readAll(copies)
+        assert.deepStrictEqual(
+          seen.map(({ value, headers }) => [Bus.text(value), Bus.text(headers[0]?.value)]),
+          [
+            ["good", name],
+            ["good too", name]
+          ]
+        )
+      }).pipe(Effect.provide(Publisher.layer()))
   )
 })

@@ -6,7 +6,7 @@
  */
 import { type Effect, Result, Schema, SchemaIssue } from "effect"
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
-import { isBytes } from "./internal/base/bytes.ts"
+import { isBytes, isBytesOrNull } from "./internal/base/bytes.ts"
 import * as Failure from "./internal/failure/failure.ts"
 import * as Kinds from "./Kinds.ts"
 import * as UserFunction from "./UserFunction.ts"
@@ -34,12 +34,20 @@ export class EncodeFailure extends Schema.TaggedError<EncodeFailure>()("EncodeFa
   /** Where the first problem is, such as `["items"][0]["price"]`; empty when it is the whole. */
   path: Schema.String,
   /** All problems, as text; says what was expected. */
-  detail: Schema.String
+  detail: Schema.String,
+  /** The topic that the record was for. Absent outside of a publisher. */
+  topic: Schema.optionalKey(Schema.String),
+  /** The part of the message that was refused. Absent outside of a publisher. */
+  part: Schema.optionalKey(Schema.Literals(["key", "value"])),
+  /** The index of the message among those that were published together, from 0. Absent for a single one. */
+  index: Schema.optionalKey(Schema.Int)
 }) {
   /** Repeating cannot help. */
   readonly retryable = false
   override get message(): string {
-    return `${this.serde} cannot encode the value: ${this.detail}`
+    const { serde, detail, topic, part = "value", index } = this
+    const of = index === undefined ? "" : ` of message ${index}`
+    return `${serde} cannot encode the ${part}${of}${topic === undefined ? "" : ` for topic '${topic}'`}: ${detail}`
   }
 }
 
@@ -107,13 +115,19 @@ const fromFunctions = <A>(options: Parameters<typeof make<A>>[0]): Serde<A> => (
 })
 
 /** The bytes as they are; null stays null. */
-export const bytes: Serde<Uint8Array | null> = { name: "bytes", decode: Result.succeed, encode: Result.succeed }
+export const bytes: Serde<Uint8Array | null> = {
+  name: "bytes",
+  decode: Result.succeed,
+  encode: (value) =>
+    isBytesOrNull(value) ? Result.succeed(value) : Result.fail(new EncodeFailure(notOfKind("bytes", value)))
+}
 
 /** Text in UTF-8. Bytes that are not UTF-8, and text that UTF-8 cannot carry (a lone surrogate), are failures; zero bytes are the empty text. */
 export const string: Serde<string> = make({
   name: "string",
   decode: (bytes) => textDecoder.decode(bytes),
   encode: (value) => {
+    if (typeof value !== "string") throw new TypeError(notOfKind("string", value).detail)
     if (!value.isWellFormed()) throw new Error("text with a lone surrogate has no UTF-8 form")
     return textEncoder.encode(value)
   }
@@ -175,7 +189,7 @@ export const checked = <A, I>(
         (error) => new Mismatch(error)
       )
     },
-    encode: (value) => format.encode(Result.getOrThrowWith(encode(value), (error) => new Mismatch(error)))
+    encode: (value) => format.encode(Result.getOrThrowWith(encode(value), (error) => new Mismatch(error, toEncode)))
   })
 }
 
@@ -190,8 +204,8 @@ const maxProblems = 20
 /** Carries the problems that a schema found out of the plain functions of `json`. */
 class Mismatch extends Error {
   readonly path: string
-  constructor(error: Schema.SchemaError) {
-    const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(error.issue)
+  constructor(error: Schema.SchemaError, leafHook = SchemaIssue.defaultLeafHook) {
+    const { issues } = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook })(error.issue)
     const lines = issues
       .slice(0, maxProblems)
       .map((issue) => (issue.path?.length ? `${issue.message} at ${formatPath(issue.path)}` : issue.message))
@@ -200,6 +214,19 @@ class Mismatch extends Error {
     this.path = formatPath(issues[0]?.path ?? [])
   }
 }
+
+/** Values of a class are its instances: a plain object of the same shape is none, which the compiler does not tell. */
+const toEncode: SchemaIssue.LeafHook = (issue) => {
+  const text = SchemaIssue.defaultLeafHook(issue)
+  const name = issue._tag === "InvalidType" ? classOf(issue.ast.annotations) : undefined
+  return name === undefined ? text : `${text}: pass an instance of the class, such as new ${name}(…)`
+}
+
+/** Effect notes the way from fields to an instance at each schema of a class. */
+const classOf = (annotations: { readonly identifier?: unknown; readonly "~constructor"?: unknown } | undefined) =>
+  annotations?.["~constructor"] !== undefined && typeof annotations.identifier === "string"
+    ? annotations.identifier
+    : undefined
 
 const formatPath = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string =>
   path
@@ -211,6 +238,12 @@ const problem = (serde: string, thrown: unknown) => {
   if (thrown instanceof Mismatch) return { serde, path: thrown.path, detail: thrown.message }
   const { className, message } = Failure.fromUnknown(thrown)
   return { serde, path: "", detail: message === "" ? className : message }
+}
+
+/** For programs whose types do not hold: the mistake is named, and the value is not shown. */
+const notOfKind = (serde: "bytes" | "string", value: unknown) => {
+  const allowed = serde === "bytes" ? "a Uint8Array or null" : "a string"
+  return { serde, path: "", detail: `Expected ${allowed}, got ${UserFunction.kindOf(value)}` }
 }
 
 const tombstone = (serde: string): DecodeFailure =>

@@ -143,6 +143,9 @@ describe("Serde.string, bytes, nullable, make", () => {
     expect(Result.getOrThrow(Serde.bytes.decode(given))).toBe(given)
     expect(Result.getOrThrow(Serde.bytes.decode(null))).toBeNull()
     expect(Result.getOrThrow(Serde.bytes.encode(null))).toBeNull()
+    expect(Result.getOrThrow(Result.flip(Serde.bytes.encode("text" as never))).message).toBe(
+      "bytes cannot encode the value: Expected a Uint8Array or null, got string"
+    )
   })
 
   it("SER-09 nullable passes null through in both directions and delegates other values to its serde", () => {

@@ -9,6 +9,7 @@ import {
   type EventBusConnector,
   IdempotencyStore,
   Outcome,
+  Publisher,
   Route,
   Serde
 } from "@eventbus/core"
@@ -192,6 +193,60 @@ describe("settings", () => {
     // @ts-expect-error: the layer still needs a Ledger
     const incomplete: Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker> = Binding.layer(probed)
     assert.isDefined(incomplete)
+  })
+})
+
+describe("publishers", () => {
+  class Order extends Schema.Class<Order>("Order")({ id: Schema.String }) {}
+  const publisher = Publisher.make({ topic: "orders", key: Serde.string, value: Serde.json(Order) })
+  const order = new Order({ id: "o-1" })
+
+  it("RCH-05 a message has the key and the value that the serdes take", () => {
+    const fits = publisher.publish({ key: "ann", value: order })
+    // @ts-expect-error: the value is no Order
+    const wrongValue = () => publisher.publish({ key: "ann", value: { id: 1 } })
+    // @ts-expect-error: the serde of the key takes text
+    const wrongKey = () => publisher.publish({ key: 7, value: order })
+    // @ts-expect-error: without a key the order of an order's records would be lost
+    const noKey = () => publisher.publish({ value: order })
+    // @ts-expect-error: Serde.json(Order) writes no tombstone
+    const tombstone = () => publisher.publish({ key: "ann", value: null })
+    // @ts-expect-error: the second of them has no value
+    const second = () => publisher.publishAll([{ key: "ann", value: order }, { key: "bob" }])
+    assert.isDefined([fits, wrongValue, wrongKey, noKey, tombstone, second])
+  })
+
+  it("RCH-05 a key may be left out where its serde takes null", () => {
+    const spread = Publisher.make({ topic: "orders", key: Serde.nullable(Serde.string), value: Serde.json(Order) })
+    const bytes = Publisher.make({ topic: "orders" })
+    assert.isDefined([spread.publish({ value: order }), bytes.publish({ value: new Uint8Array() })])
+    // @ts-expect-error: without a serde values are bytes
+    assert.isDefined(() => bytes.publish({ value: "text" }))
+  })
+
+  it("RCH-05 a partitioner gets the types of the serdes, and publishing requires the producers", () => {
+    const placed = Publisher.make({
+      topic: "orders",
+      key: Serde.string,
+      value: Serde.json(Order),
+      partitioner: ({ key, value }, partitions) => (key.length + value.id.length) % partitions
+    })
+    // @ts-expect-error: the producers are missing
+    const incomplete: Effect.Effect<unknown, unknown> = placed.publish({ key: "ann", value: order })
+    const complete: Effect.Effect<unknown, unknown, Broker.Broker> = placed
+      .publish({ key: "ann", value: order })
+      .pipe(Effect.provide(Publisher.layer()))
+    assert.isDefined([incomplete, complete])
+  })
+
+  it("RCH-05 only a transactional handler publishes in a transaction", () => {
+    const handler = ({ value }: { readonly value: string }) =>
+      Effect.orDie(publisher.inTransaction.publish({ key: value, value: order }))
+    type Complete = Layer.Layer<EventBusConnector.EventBusConnector, unknown, Broker.Broker | Publisher.Producers>
+    const transactional: Complete = Binding.layer(Binding.makeTransactional("orders", { ...orders, handler }))
+    // @ts-expect-error: there is no transaction
+    const plain: Complete = Binding.layer(Binding.make("orders", { ...orders, handler }))
+    assert.isDefined([transactional, plain])
   })
 })
 

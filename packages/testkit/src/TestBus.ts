@@ -25,6 +25,7 @@ import {
   EventBusConnector,
   type EventBusError,
   Kinds,
+  Publisher,
   type Serde
 } from "@eventbus/core"
 import { Clock, Context, Duration, Effect, Layer, Scope } from "effect"
@@ -151,30 +152,29 @@ export interface AnyBinding {
   }
 }
 
+/** The services of a cluster in memory: its broker, and the producers of publishers. */
+type Cluster = MemoryBroker.MemoryBroker | Broker.Broker | Publisher.Producers
+
 /** The services that the handlers of some bindings require. */
 type Requirements<B> = B extends Binding.Binding<infer R> ? R : never
 
 /**
  * Runs the bindings on a cluster in memory: it creates the topics, starts the bindings and waits until their partitions are assigned. The layer
- * requires what the handlers require, except for the broker. Closing it drains the bindings and moves a `TestClock` as far as that takes. Throws
+ * requires what the handlers require, except for the broker and the producers of publishers. Closing it drains the bindings and moves a `TestClock` as far as that takes. Throws
  * `ConfigurationValidation` for options of another kind.
  */
 export function layer<const B extends ReadonlyArray<AnyBinding>>(
   bindings: B,
   options?: Options
 ): Layer.Layer<
-  TestBus | MemoryBroker.MemoryBroker | Broker.Broker | EventBusConnector.EventBusConnector,
+  TestBus | Cluster | EventBusConnector.EventBusConnector,
   Refusal,
-  Exclude<Requirements<B[number]>, Broker.Broker | MemoryBroker.MemoryBroker>
+  Exclude<Requirements<B[number]>, Cluster>
 >
 export function layer<R>(
   bindings: ReadonlyArray<Binding.Binding<R>>,
   options: Options = {}
-): Layer.Layer<
-  TestBus | MemoryBroker.MemoryBroker | Broker.Broker | EventBusConnector.EventBusConnector,
-  Refusal,
-  Exclude<R, MemoryBroker.MemoryBroker | Broker.Broker>
-> {
+): Layer.Layer<TestBus | Cluster | EventBusConnector.EventBusConnector, Refusal, Exclude<R, Cluster>> {
   Kinds.refuse(OptionKinds.ofBus("TestBus", options))
   const { broker = {} } = options
   let journaled = 0
@@ -188,7 +188,10 @@ export function layer<R>(
       return yield* make(bindings, MemoryTestCluster.make(memory), options, () => journaled, memory)
     })
   )
-  return Layer.provideMerge(bus, MemoryBroker.layer({ ...broker, onEvent }))
+  // Only options can be refused, and there are none.
+  const producers = Layer.orDie(Publisher.layer())
+  const cluster = Layer.provideMerge(producers, MemoryBroker.layer({ ...broker, onEvent }))
+  return Layer.provideMerge(bus, cluster)
 }
 
 /** Runs the bindings on the cluster behind the given `Broker` and waits until their partitions are assigned. Missing topics are created and not deleted. Throws `ConfigurationValidation` for options of another kind. */

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, Broker, RetryPolicy, Route, Serde, TopicName } from "@eventbus/core"
+import { Binding, Broker, Publisher, RetryPolicy, Route, Serde, TopicName } from "@eventbus/core"
 import { RetryTiers, TestBus } from "@eventbus/testkit"
 import { Context, Effect, Layer, Logger, Schema } from "effect"
 import { TestClock } from "effect/testing"
@@ -34,6 +34,26 @@ describe("TestBus", () => {
         +18m 32s 700ms  orders.retry-3-0@2  failed 3 times: GatewayDown: answered 503 > orders.DLT (RETRIES_EXHAUSTED)"
       `)
     }).pipe(Effect.provide(TestBus.layer([binding(handler)], { partitions: 6 })))
+  })
+
+  it.effect("RCH-05 a handler and a test publish by typed publishers, and provide no producers", () => {
+    const toOrders = Publisher.make({ topic: "orders", key: Serde.string, value: Serde.string })
+    const toInvoices = Publisher.make({ topic: "invoices", key: Serde.string, value: Serde.string })
+    const clerk = Binding.make("orders", {
+      ...{ topic: "orders", groupId: "billing", key: Serde.string, value: Serde.string },
+      handler: ({ key, value }) => Effect.orDie(toInvoices.publish({ key, value: `invoice for ${value}` }))
+    })
+    const reader = Binding.make("invoices", {
+      ...{ topic: "invoices", groupId: "post", key: Serde.string, value: Serde.string },
+      handler: () => Effect.void
+    })
+    return Effect.gen(function* () {
+      const bus = yield* TestBus.TestBus
+      yield* toOrders.publish({ key: "ann", value: "o-1" })
+      yield* bus.settled
+      const [handled] = yield* bus.handled("invoices")
+      expect(new TextDecoder().decode(handled?.record.value ?? undefined)).toBe("invoice for o-1")
+    }).pipe(Effect.provide(TestBus.layer([clerk, reader])))
   })
 
   it.live("the whole pipeline takes less than 200 ms of computing, the bus included", () => {

@@ -2,7 +2,7 @@
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
 
-import { Effect, type Layer } from "effect"
+import { Context, Effect, type Layer } from "effect"
 import type {
   BatchOptions,
   FailureOptions,
@@ -33,6 +33,7 @@ import { idempotent } from "./idempotent.ts"
 import { idempotentBatch } from "./idempotentBatch.ts"
 import { type PlainSettings, plainSettings } from "./plainSettings.ts"
 import * as RehearsedHandler from "./rehearsedHandler.ts"
+import { TransactionCluster } from "./transactionCluster.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
 export interface OpenBatch<out R> {
@@ -176,9 +177,13 @@ export const defineTransactional = <K, V, E, R, P, D>(
   const { name, options, refused } = GivenOptions.check(givenName, given, "handler")
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
+  const { cluster = Defaults.binding.cluster } = options
   const bare = BareHandlers.ofRecords(options)
   const handler = (delivery: Delivery<K, V>, transaction: Producer) =>
-    Effect.provideService(bare(delivery), CurrentTransaction, transaction)
+    Effect.provideContext(
+      bare(delivery),
+      Context.make(CurrentTransaction, transaction).pipe(Context.add(TransactionCluster, cluster))
+    )
   return {
     ...plainSettings(name, options, "SINGLE"),
     ...protection(options),
