@@ -21,7 +21,7 @@ import type { ErrorRule } from "./ErrorRule.ts"
 import type { DurationValue, Plain } from "./PlainValues.ts"
 import type { TransactionProducer } from "./TransactionProducer.ts"
 
-/** What a handler gets beside its delivery. */
+/** The second argument of a handler. */
 export interface HandlerContext {
   /**
    * Aborted when the handler should end: its partition was given up in a rebalance and the drain is over, the process stops and the drain is over, or the processing budget (70 % of
@@ -31,14 +31,14 @@ export interface HandlerContext {
   readonly signal: AbortSignal
 }
 
-/** What a transactional handler gets beside its delivery. */
+/** The second argument of a transactional handler. */
 export interface TransactionContext extends HandlerContext {
   /** Publishes within the transaction of the record. */
   readonly producer: TransactionProducer
 }
 
-/** A promise of whatever value, which is not looked at. A function that returns nothing has ended when it returns. */
 // biome-ignore lint/suspicious/noConfusingVoidType: the result of a function without a result
+/** A promise of whatever value, which is not looked at. A function that returns nothing has ended when it returns. */
 export type Settles = PromiseLike<unknown> | void
 
 /** Runs around each call of a handler. `next` calls the handler, or the next interceptor, once; its promise rejects as the handler's does. */
@@ -65,13 +65,13 @@ export interface CircuitBreakerOptions extends Plain<Omit<CircuitBreaker.Options
   readonly probe?: (context: HandlerContext) => Settles
 }
 
-/** What becomes of dead letters. */
+/** The strategy for dead letters, and how they look. */
 export interface DeadLetterOptions {
   /** The full name of the dead letter topic. Default: what `naming` says, `{topic}.DLT`. */
   readonly topic?: string
   /** The name behind `{topic}.`. Default: what `naming` says. */
   readonly topicSuffix?: string
-  /** `ALERT_AND_STORE` and `CUSTOM` need `onDeadLetter`. Default `STORE_ONLY`. */
+  /** `ALERT_AND_STORE` and `CUSTOM` need `onDeadLetter`. Default `ALERT_AND_STORE` with `onDeadLetter`, else `STORE_ONLY`. */
   readonly strategy?: "STORE_ONLY" | "ALERT_AND_STORE" | "SCHEDULED_REPLAY" | "CUSTOM"
   /** How long an alert may take. Default 30 seconds. */
   readonly alertTimeout?: DurationValue
@@ -125,7 +125,7 @@ export interface CommonOptions<K, V> extends SharedSettings {
   readonly classifier?: Classifier.ExceptionClassifier
   /** Stops handling while a dependency is down. Default: none. */
   readonly circuitBreaker?: CircuitBreakerOptions
-  /** What becomes of dead letters. Default: they are stored. */
+  /** The strategy for dead letters. Default: they are stored. */
   readonly deadLetter?: DeadLetterOptions
   /** Remembers which records were handled, in the bus's `idempotencyStore`. `{}` has the defaults. Default: nothing is remembered. */
   readonly idempotency?: Plain<IdempotencyStore.Options<K, V>>

@@ -1,5 +1,5 @@
 /** The options of a bus. */
-import type { Audit, EventBusConnector, EventBusEvent, Fleet, IdempotencyStore } from "@eventbus/core"
+import type { Audit, Broker, EventBusConnector, EventBusEvent, Fleet, IdempotencyStore } from "@eventbus/core"
 import type { Layer } from "effect"
 import type { Consumer } from "./Consumer.ts"
 import type { SharedSettings } from "./ConsumerOptions.ts"
@@ -48,5 +48,5 @@ export interface EventBusOptions {
   /** Called at once with everything that happens. It must be quick. Default: none. */
   readonly onEvent?: (event: EventBusEvent.EventBusEvent) => void
   /** A layer of Effect over the connector, such as `EventBusAdmin.layer`, built behind the consumers and closed before them. Default: none. */
-  readonly extension?: Layer.Layer<never, unknown, EventBusConnector.EventBusConnector>
+  readonly extension?: Layer.Layer<never, unknown, EventBusConnector.EventBusConnector | Broker.Broker>
 }

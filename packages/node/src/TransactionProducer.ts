@@ -3,7 +3,7 @@ import type { ConsumerRecord } from "@eventbus/core"
 import type { Message, TextOrBytes, Topic } from "./Topic.ts"
 
 /**
- * Publishes within the transaction of the record that is being handled. What it publishes becomes visible to `read_committed` readers together with the offset of the record, or
+ * Publishes within the transaction of the record that is being handled. Its records become visible to `read_committed` readers together with the offset of that record, or
  * never. The transaction waits for every publish, also for one that the handler does not await, and one that fails, fails the handler. A publish after the handler has ended is
  * rejected.
  */

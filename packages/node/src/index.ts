@@ -1,3 +1,6 @@
+/**
+ * Everything that a program without Effect imports: the bus, its consumers, rules for errors, serdes, topics.
+ */
 export { EventBusError, LetterTransform, Serde } from "@eventbus/core"
 export { batchConsumer, type Consumer, consumer, transactionalConsumer } from "./Consumer.ts"
 export type {

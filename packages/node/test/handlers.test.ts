@@ -1,7 +1,8 @@
 /** Handlers that are async functions: what settles, throws, hangs or ignores its signal. */
 
 import { DeadLetterRecord } from "@eventbus/core"
-import { after, consumer, deadLetter, nextTier, on, Serde, skip, tier } from "@eventbus/node"
+import { after, type ConsumerOptions, consumer, createEventBus, deadLetter, nextTier, on, Serde, skip, tier } from "@eventbus/node"
+import { memoryKafka } from "@eventbus/node/testing"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { startBus, until } from "./bus.ts"
@@ -216,6 +217,35 @@ describe("a promise handler", () => {
     const began = performance.now()
     await bus.stop()
     expect(performance.now() - began).toBeLessThan(2_000)
+  })
+
+  it("RCH-04: a rebalance aborts what still runs after the drain, and the next owner of the partition handles the record", async () => {
+    const kafka = memoryKafka({ topics: { orders: 2 } })
+    const [begun, aborted, taken]: [Array<number>, Array<number>, Array<number>] = [[], [], []]
+    const busOf = (handler: ConsumerOptions<Uint8Array | null, string>["handler"]) =>
+      createEventBus({
+        ...{ kafka, signals: [], log: "off" },
+        consumers: { orders: consumer({ ...base, rebalanceTimeout: "1s", shutdownTimeout: "500ms", handler }) }
+      })
+    const first = busOf(
+      ({ record }, { signal }) =>
+        new Promise((_, reject) => {
+          begun.push(record.partition)
+          signal.addEventListener("abort", () => {
+            aborted.push(record.partition)
+            reject(signal.reason)
+          })
+        })
+    )
+    const second = busOf(({ record }) => void taken.push(record.partition))
+    await first.start()
+    for (const partition of [0, 1]) await first.publish("orders", { value: "o-1", partition })
+    await until(() => begun.length === 2)
+    await second.start()
+    await until(() => taken.length === 1)
+    expect(aborted).toEqual(taken)
+    await Promise.all([first.stop(), second.stop()])
+    await kafka.close()
   })
 
   it("RCH-04: interceptors run around the handler, and see its error", async () => {

@@ -99,6 +99,7 @@ describe("a bus", () => {
   })
 
   it.each([
+    ["a cluster that is a text", { kafka: "localhost:9092" }, 'kafka: found "localhost:9092"'],
     ["no cluster", { consumers: {} }, "kafka: found nothing"],
     ["an unknown option", { consumer: {} }, "consumer: found an unknown option"],
     [
@@ -125,7 +126,7 @@ describe("a bus", () => {
   ])("RCH-06: a start with %s rejects with words", async (_, options, words) => {
     const bus = createEventBus({
       ...quiet,
-      ...(words.startsWith("kafka") ? {} : { kafka: memoryKafka() }),
+      ...(words.startsWith("kafka: found nothing") ? {} : { kafka: memoryKafka() }),
       ...options
     } as never)
     await expect(bus.start()).rejects.toThrow(words)

@@ -204,7 +204,6 @@ describe("other kinds of handlers", () => {
           transforms: { upper: async () => ({ value: "UPPER" }) },
           circuitBreaker: { slidingWindowSize: 20, waitDurationInOpenState: "1s", probe: async () => undefined },
           deadLetter: {
-            strategy: "ALERT_AND_STORE",
             onDeadLetter: async ({ lastExceptionClass }) => void letters.push(lastExceptionClass),
             fingerprint: () => "mine"
           },

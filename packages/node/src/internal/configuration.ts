@@ -68,44 +68,48 @@ const optionOf = (path: string): string =>
 const isConsumer = (value: unknown): value is Consumer =>
   typeof value === "object" && value !== null && "rules" in value && "handler" in value
 
+/** The mistakes that no configuration file can have. */
 const ownIssues = (options: EventBusOptions): ReadonlyArray<Issue> => {
-  const { kafka, clusters = {}, consumers = {}, idempotencyStore } = options
+  const { kafka, clusters = {}, consumers = {} } = options
+  const all = Object.entries({ ...(kafka === undefined ? {} : { kafka }), ...below("clusters", clusters) })
   const aliases = [...(kafka === undefined ? [] : ["default"]), ...Object.keys(clusters)]
-  const unknown = Object.keys(options)
-    .filter((name) => !(name in known))
-    .map((path) => ({ path, found: "an unknown option", allowed: `one of ${Object.keys(known).join(", ")}` }))
-  const nowhere =
-    aliases.length > 0
-      ? []
-      : [{ path: "kafka", found: "nothing", allowed: 'a cluster, such as { brokers: ["localhost:9092"] }' }]
-  const ofConsumers = Object.entries(consumers).flatMap(([name, consumer]) => {
-    const path = `consumers.${name}`
-    if (!isConsumer(consumer)) return [{ path, found: "something else", allowed: "what consumer({ ... }) answers" }]
-    const { cluster = "default" } = consumer.settings
-    const elsewhere = aliases.length > 0 && typeof cluster === "string" && !aliases.includes(cluster)
-    return [
-      ...(elsewhere
-        ? [
-            {
-              path: `${path}.cluster`,
-              found: JSON.stringify(cluster),
-              allowed: `one of the clusters ${aliases.join(", ")}`
-            }
-          ]
-        : []),
-      ...(consumer.isIdempotent && idempotencyStore === undefined
-        ? [
-            {
-              path: "idempotencyStore",
-              found: "nothing",
-              allowed: `memory or the layer of a store, for ${path}.idempotency`
-            }
-          ]
-        : [])
-    ]
-  })
-  return [...unknown, ...nowhere, ...ofConsumers]
+  return [
+    ...Object.keys(options)
+      .filter((name) => !(name in known))
+      .map((path) => ({ path, found: "an unknown option", allowed: `one of ${Object.keys(known).join(", ")}` })),
+    ...(all.length === 0 ? [{ path: "kafka", found: "nothing", allowed: aCluster }] : []),
+    ...all
+      .filter(([, cluster]) => typeof cluster !== "object" || cluster === null)
+      .map(([path, cluster]) => ({ path, found: JSON.stringify(cluster), allowed: aCluster })),
+    ...Object.entries(below("consumers", consumers)).flatMap(([path, consumer]) =>
+      isConsumer(consumer)
+        ? [...clusterIssues(path, consumer, aliases, options), ...storeIssues(path, consumer, options)]
+        : [{ path, found: "something else", allowed: "what consumer({ ... }) answers" }]
+    )
+  ]
 }
+
+const aCluster = 'a cluster, such as { brokers: ["localhost:9092"] }'
+
+const below = <A>(section: string, entries: { readonly [name: string]: A }): { readonly [path: string]: A } =>
+  Object.fromEntries(Object.entries(entries).map(([name, value]) => [`${section}.${name}`, value]))
+
+const clusterIssues = (
+  path: string,
+  { settings }: Consumer,
+  aliases: ReadonlyArray<string>,
+  { defaults = {} }: EventBusOptions
+): ReadonlyArray<Issue> => {
+  const alias = settings["cluster"] ?? defaults.cluster ?? "default"
+  if (aliases.length === 0 || typeof alias !== "string" || aliases.includes(alias)) return []
+  const allowed = `one of the clusters ${aliases.join(", ")}`
+  return [{ path: `${path}.cluster`, found: JSON.stringify(alias), allowed }]
+}
+
+const storeIssues = (path: string, { isIdempotent }: Consumer, { idempotencyStore }: EventBusOptions) =>
+  isIdempotent && idempotencyStore === undefined
+    ? [{ path: "idempotencyStore", found: "nothing", allowed: `memory or the layer of a store, for ${path}.idempotency` }]
+    : []
 
 /** A rule of `onError` may name no retry topic that there is none of. */
 const tierIssues = ({ consumers = {} }: EventBusOptions, { bindings }: Configuration.Configuration) =>

@@ -56,7 +56,7 @@ const saslOf = (sasl: NonNullable<KafkaOptions["sasl"]>): KafkaJs.Sasl => {
 const tokenOf = (token: string | TokenValue): Redacted.Redacted<string> | KafkaJs.Token =>
   typeof token === "string" ? Redacted.make(token) : { ...token, value: Redacted.make(token.value) }
 
-/** What is no text stays as it is, so that the adapter refuses it by the name of its option. */
+/** A value that is no text stays as it is, so that the adapter refuses it by the name of its option. */
 const secret = (value: SecretValue): Redacted.Redacted<string> | Effect.Effect<Redacted.Redacted<string>, unknown> => {
   if (typeof value === "string") return Redacted.make(value)
   if (typeof value !== "function") return value

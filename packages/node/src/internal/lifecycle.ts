@@ -71,8 +71,6 @@ const begin = <R>(layer: Layer.Layer<R, unknown>, before: Promise<void>, onStart
     await stop()
     throw Exit.isSuccess(exit) ? new StartInterrupted() : reasonOf(exit.cause)
   })
-  // A program that only calls `stop` has no use for it.
-  started.catch(() => undefined)
   return { started, stop, services: () => services, isStopping: () => stopping !== undefined }
 }
 

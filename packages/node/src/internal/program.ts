@@ -21,7 +21,8 @@ export const layer = (options: EventBusOptions): Layer.Layer<Services, unknown> 
     // Handlers publish while they drain, so the producers close behind them.
     Layer.provideMerge(Publishing.layer(producer)),
     Layer.provide(Layer.suspend(() => Kafka.layer(brokers))),
-    Layer.provide(Logging.layer(log))
+    // The methods of the bus log as its consumers do.
+    Layer.provideMerge(Logging.layer(log))
   )
 }
 

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { Promised } from "../PlainValues.ts"
 
-/** What runs an effect of the core for a caller that knows promises alone. */
+/** Runs an effect of the core for a caller that knows promises alone. */
 export type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
 
 export const promised = <S extends object>(service: S, run: Run): Promised<S> =>
