@@ -228,13 +228,14 @@ describe("a bus", () => {
     const kafka = memoryKafka({ topics: { orders: 1 } })
     const kill = vi.spyOn(process, "kill").mockReturnValue(true)
     onTestFinished(() => kill.mockRestore())
-    const options = { kafka, log: "off", signals: ["SIGUSR2"], consumers: { orders: ignoring } } as const
+    const options = { kafka, log: "off", signals: ["SIGUSR2", "SIGPROF"], consumers: { orders: ignoring } } as const
     const buses = [createEventBus(options), createEventBus(options)]
     const signal = async () => {
       for (const bus of buses) await bus.start()
       expect(process.listenerCount("SIGUSR2")).toBe(1 + others.length)
       process.emit("SIGUSR2")
       expect(process.listenerCount("SIGUSR2")).toBe(others.length)
+      expect(process.listenerCount("SIGPROF")).toBe(0)
       for (const bus of buses) await bus.stop()
       await new Promise((resolve) => setImmediate(resolve))
     }

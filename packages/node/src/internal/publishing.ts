@@ -1,4 +1,4 @@
-/** The producers behind `publish`: one for each cluster, made with its first record. `Publishing` is the only module of the package that knows the core's producer. */
+/** The producers behind `publish`: one for each cluster, made with its first record. No other module of the package makes producers. */
 import {
   type Broker,
   type BrokerError,

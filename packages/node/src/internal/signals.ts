@@ -35,9 +35,11 @@ const forget = (signal: NodeJS.Signals, stop: Stop): void => {
   process.removeListener(signal, listening.listener)
 }
 
+/** No signal is waited for any longer: the next one, of whatever name, ends the process as it does without a bus. */
 const stopAll = async (signal: NodeJS.Signals, stops: ReadonlySet<Stop>): Promise<void> => {
-  waiting.delete(signal)
-  await Promise.allSettled(Array.from(stops, (stop) => stop()))
+  const all = Array.from(stops)
+  for (const each of Array.from(waiting.keys())) for (const stop of all) forget(each, stop)
+  await Promise.allSettled(all.map((stop) => stop()))
   // A program that listens as well decides itself when it ends.
   if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
 }
