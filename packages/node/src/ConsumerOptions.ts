@@ -37,9 +37,11 @@ export interface TransactionContext extends HandlerContext {
   readonly producer: TransactionProducer
 }
 
-// biome-ignore lint/suspicious/noConfusingVoidType: the result of a function without a result
 /** A promise of whatever value, which is not looked at. A function that returns nothing has ended when it returns. */
-export type Settles = PromiseLike<unknown> | void
+export type Settles =
+  | PromiseLike<unknown>
+  // biome-ignore lint/suspicious/noConfusingVoidType: the result of a function without a result
+  | void
 
 /** Runs around each call of a handler. `next` calls the handler, or the next interceptor, once; its promise rejects as the handler's does. */
 export type PromiseInterceptor = (call: Interceptor.Call, next: () => Promise<void>) => Settles

@@ -93,9 +93,15 @@ export interface EventBus {
     message: Message<K, V>,
     options?: PublishOptions
   ): Promise<ConsumerRecord.RecordMetadata>
-  /** Publishes several messages, in order. All are encoded before the first is sent. */
-  publishAll<K = TextOrBytes, V = TextOrBytes>(
-    topic: string | Topic<K, V>,
+  /** Publishes several messages to a topic by name, in order. All are encoded before the first is sent. */
+  publishAll(
+    topic: string,
+    messages: ReadonlyArray<Message<TextOrBytes, TextOrBytes>>,
+    options?: PublishOptions
+  ): Promise<ReadonlyArray<ConsumerRecord.RecordMetadata>>
+  /** Publishes several messages to a topic with serdes, in order. All are encoded before the first is sent. */
+  publishAll<K, V>(
+    topic: Topic<K, V>,
     messages: ReadonlyArray<Message<K, V>>,
     options?: PublishOptions
   ): Promise<ReadonlyArray<ConsumerRecord.RecordMetadata>>
@@ -152,7 +158,8 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
     ready: ({ timeout = 30_000 } = {}) => run("ready", untilReady(health, timeout)),
     publish: <K, V>(topic: string | Topic<K, V>, message: Message<K, V>, given?: PublishOptions) =>
       publishAll("publish", topic, [message], given).then(([metadata]) => metadata!),
-    publishAll: (topic, messages, given) => publishAll("publishAll", topic, messages, given),
+    publishAll: <K, V>(topic: string | Topic<K, V>, messages: ReadonlyArray<Message<K, V>>, given?: PublishOptions) =>
+      publishAll("publishAll", topic, messages, given),
     pause: (consumer, tier) => connector("pause", ({ pause }) => pause(consumer, tier)),
     resume: (consumer, tier) => connector("resume", ({ resume }) => resume(consumer, tier)),
     snapshot: (consumer) => connector("snapshot", ({ snapshot }) => snapshot(consumer)),

@@ -1,7 +1,18 @@
 /** Handlers that are async functions: what settles, throws, hangs or ignores its signal. */
 
 import { DeadLetterRecord } from "@eventbus/core"
-import { after, type ConsumerOptions, consumer, createEventBus, deadLetter, nextTier, on, Serde, skip, tier } from "@eventbus/node"
+import {
+  after,
+  type ConsumerOptions,
+  consumer,
+  createEventBus,
+  deadLetter,
+  nextTier,
+  on,
+  Serde,
+  skip,
+  tier
+} from "@eventbus/node"
 import { memoryKafka } from "@eventbus/node/testing"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"

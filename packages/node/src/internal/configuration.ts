@@ -108,7 +108,13 @@ const clusterIssues = (
 
 const storeIssues = (path: string, { isIdempotent }: Consumer, { idempotencyStore }: EventBusOptions) =>
   isIdempotent && idempotencyStore === undefined
-    ? [{ path: "idempotencyStore", found: "nothing", allowed: `memory or the layer of a store, for ${path}.idempotency` }]
+    ? [
+        {
+          path: "idempotencyStore",
+          found: "nothing",
+          allowed: `memory or the layer of a store, for ${path}.idempotency`
+        }
+      ]
     : []
 
 /** A rule of `onError` may name no retry topic that there is none of. */

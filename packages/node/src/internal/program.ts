@@ -12,26 +12,24 @@ import * as Publishing from "./publishing.ts"
 export type Services = EventBusConnector.EventBusConnector | Publishing.Publishing
 
 /** Building it fails with `ConfigurationValidation`, which lists all mistakes, and then nothing was started. */
-export const layer = (options: EventBusOptions): Layer.Layer<Services, unknown> => {
-  const { kafka, clusters = {}, producer = {}, log = "text", extension = Layer.empty } = options
+export const layer = (options: EventBusOptions): Layer.Layer<Services, unknown> =>
+  // The methods of the bus log as its consumers do.
+  Layer.unwrap(Effect.map(BusConfiguration.read(options), (configuration) => checked(options, configuration))).pipe(
+    Layer.provideMerge(Logging.layer(options.log ?? "text"))
+  )
+
+const checked = (options: EventBusOptions, configuration: Configuration.Configuration) => {
+  const { kafka, clusters = {}, producer = {}, extension = Layer.empty } = options
   const brokers = [...(kafka === undefined ? [] : [["default", kafka] as const]), ...Object.entries(clusters)]
+  const consumers = Configuration.layer(configuration, BusConfiguration.handlersOf(options))
   return extension.pipe(
     Layer.provideMerge(listening(options)),
-    Layer.provideMerge(consumers(options)),
+    Layer.provideMerge(Layer.provide(consumers, storeOf(options))),
     // Handlers publish while they drain, so the producers close behind them.
     Layer.provideMerge(Publishing.layer(producer)),
-    Layer.provide(Layer.suspend(() => Kafka.layer(brokers))),
-    // The methods of the bus log as its consumers do.
-    Layer.provideMerge(Logging.layer(log))
+    Layer.provide(Kafka.layer(brokers))
   )
 }
-
-const consumers = (options: EventBusOptions) =>
-  Layer.unwrap(
-    Effect.map(BusConfiguration.read(options), (configuration) =>
-      Configuration.layer(configuration, BusConfiguration.handlersOf(options)).pipe(Layer.provide(storeOf(options)))
-    )
-  )
 
 const listening = ({ onEvent }: EventBusOptions) =>
   onEvent === undefined
