@@ -21,7 +21,7 @@ class SlowFirst extends BaseSequencer {
 }
 
 /** Files whose tests touch nothing but brokers in memory, each test with one of its own. */
-const inMemory = ["packages/{config,core,testkit}/test/**/*.test.ts", "test/{cases,scenarios}/**/*.test.ts"]
+const inMemory = ["packages/{config,core,node,testkit}/test/**/*.test.ts", "test/{cases,scenarios}/**/*.test.ts"]
 
 /** Of these folders: files with a real Kafka, a database, a process, the real clock, the time zone of their own process, or minutes of computing. */
 const outside = [
@@ -48,7 +48,7 @@ export default defineConfig({
         test: {
           name: "outside",
           include: [
-            "packages/!(config|core|testkit)/test/**/*.test.ts",
+            "packages/!(config|core|node|testkit)/test/**/*.test.ts",
             "test/!(cases|scenarios)/**/*.test.ts",
             "test/*.test.ts",
             ...outside

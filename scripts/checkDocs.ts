@@ -51,6 +51,9 @@ const tsconfig = (files: ReadonlyArray<string>) => ({
   compilerOptions: {
     noEmit: true,
     composite: false,
+    // An example publishes no declarations. Theirs would name types by the path of whichever package the compiler met first.
+    declaration: false,
+    declarationMap: false,
     rewriteRelativeImportExtensions: false,
     allowImportingTsExtensions: true,
     moduleDetection: "force"

@@ -11,6 +11,7 @@ const siblings = {
   kafkajs: ["core"],
   observability: ["core"],
   outbox: ["core"],
+  node: ["config", "core", "kafkajs", "testkit"],
   redis: ["core"],
   avro: ["core"],
   testkit: ["core", "outbox"],

@@ -47,6 +47,20 @@ describe("example programs", () => {
   )
 
   it.live(
+    "promises: a program without Effect charges, retries and dead-letters, and ends by the signal (RCH-06)",
+    () =>
+      Effect.gen(function* () {
+        const program = yield* start("promises.ts")
+        yield* program.writes("charged slow")
+        yield* program.writes("charged hiccup")
+        yield* program.signal("SIGTERM")
+        assert.strictEqual(yield* program.exit, null)
+        assert.match(program.output(), /dead-lettered to payments\.DLT .*: CardDeclined/)
+      }),
+    timeout
+  )
+
+  it.live(
     "batches: one call for many records, and only the refused one is dead-lettered",
     () =>
       Effect.gen(function* () {

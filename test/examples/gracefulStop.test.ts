@@ -24,6 +24,9 @@ const committed = Effect.gen(function* () {
   return offsets.map(({ offset }) => offset)
 })
 
+/** The output of `promises.ts` before SIGTERM. */
+const charged = ["ready", "charging declined", "charging hiccup", "charged hiccup", "charging slow"]
+
 KafkaSuite.own("a program that gets SIGTERM", {}, (it) => {
   it.effect(
     "LIF-15 LIF-12: finishes the running order, commits it, starts no other; after a restart nothing is repeated",
@@ -50,6 +53,33 @@ KafkaSuite.own("a program that gets SIGTERM", {}, (it) => {
           assert.strictEqual(yield* second.exit, 130)
           assert.deepStrictEqual(second.lines(), ["charging next", "charged next"])
           assert.deepStrictEqual(yield* committed, [3n])
+        }).pipe(Effect.provide(KafkaJs.layer({ brokers: bootstrap })))
+      }),
+    150_000
+  )
+
+  it.effect(
+    "RCH-06 RCH-04: a program without Effect handles, retries in a topic, finishes the running record at SIGTERM, and ends by it",
+    () =>
+      Effect.gen(function* () {
+        const { bootstrap } = yield* RealKafka.RealKafka
+        yield* Effect.gen(function* () {
+          const broker = yield* Broker.Broker
+          const admin = yield* broker.admin
+          yield* admin.createTopics([{ topic: "payments", partitions: 1 }])
+          const program = yield* start("promises.ts", { KAFKA_BROKERS: bootstrap.join(",") })
+          yield* program.writes("charged hiccup")
+          yield* program.writes("charging slow")
+          yield* program.signal("SIGTERM")
+          // A process that a signal ends has no exit code.
+          assert.strictEqual(yield* Effect.timeout(program.exit, "15 seconds"), null)
+          const written = program.lines().filter((line) => /^(ready|charg)/.test(line))
+          assert.deepStrictEqual(new Set(written), new Set([...charged, "charged slow"]))
+          assert.match(program.output(), /payments\.retry-1/)
+          const [offset] = yield* admin.committedOffsets("accounting", ["payments"])
+          assert.strictEqual(offset?.offset, 3n)
+          const [letters] = yield* admin.topicOffsets("payments.DLT")
+          assert.strictEqual(letters?.logEnd, 1n)
         }).pipe(Effect.provide(KafkaJs.layer({ brokers: bootstrap })))
       }),
     150_000

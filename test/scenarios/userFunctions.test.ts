@@ -13,7 +13,7 @@ const sourcesOf = (name: string): ReadonlyArray<readonly [path: string, text: st
     .map((path) => [`${name}/src/${path}`, readFileSync(`${root}packages/${name}/src/${path}`, "utf8")])
 
 /** The packages whose code runs in a user's process. */
-const packages = ["core", "kafkajs", "config", "admin", "cli", "outbox", "redis", "avro", "observability"]
+const packages = ["core", "kafkajs", "config", "admin", "cli", "outbox", "redis", "avro", "observability", "node"]
 const sources = packages.flatMap(sourcesOf)
 
 /** Files of settings and of services that a user implements. */

@@ -5,9 +5,12 @@ import type {
   BindingOptions,
   CircuitBreaker,
   Classifier,
+  DeadLetter,
   DeadLetterRecord,
+  Interceptor,
   LetterTransform,
-  Serde
+  Serde,
+  TopicName
 } from "@eventbus/core"
 import type { Effect } from "effect"
 
@@ -30,6 +33,14 @@ export interface Options<K, V, E, P> {
   readonly onDeadLetter?: (letter: DeadLetterRecord.DeadLetterRecord) => Effect.Effect<unknown, unknown, P>
   /** Functions that repair dead letters, by name, for plans that name one. Default: none. */
   readonly transforms?: Readonly<Record<string, LetterTransform.LetterTransform<NoInfer<K>, NoInfer<V>>>>
+  /** The functions among the settings of dead letters. Default: none. */
+  readonly deadLetter?: Pick<DeadLetter.Settings, "topicFor" | "fingerprint">
+  /** Interceptors around each call of the handler, the outermost first. Default: none. */
+  readonly interceptors?: ReadonlyArray<Interceptor.Interceptor>
+  /** Headers that the handler sees in `delivery.headers` beside those of the record. Default: none. */
+  readonly enrich?: NonNullable<BindingOptions.Settings<unknown, unknown>["enrich"]>
+  /** Names of derived topics by functions of your own. `deadLetter.topic` of the file still names the dead letter topic. Default: the file's `naming`. */
+  readonly naming?: TopicName.NamingStrategy
   /** Asks whether the dependency works again, before the breaker becomes half-open. Default: the breaker becomes half-open without it. */
   readonly probe?: CircuitBreaker.Options<P>["probe"]
 }

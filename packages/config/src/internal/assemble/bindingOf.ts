@@ -75,14 +75,17 @@ const withoutErrorType = <A, R>(handler: (input: A) => Effect.Effect<unknown, un
 /** All options except for the handler. */
 const optionsOf = <K, V, E, P>(settings: BindingSettings, code: Options<K, V, E, P>) => ({
   ...plainOptions(settings),
+  naming: namingOf(settings, code.naming),
   retry: retryPolicyOf(settings, namesOf(code.errors)),
   ...breakerOf(settings, code.probe),
-  deadLetter: deadLetterOf(settings, code.onDeadLetter),
+  deadLetter: DeadLetter.withSettings(deadLetterOf(settings, code.onDeadLetter), code.deadLetter ?? {}),
   value: code.value,
   ...(code.key === undefined ? {} : { key: code.key }),
   ...(code.onError === undefined ? {} : { onError: code.onError as BindingOptions.OnError<never> }),
   ...(code.classifier === undefined ? {} : { classifier: code.classifier }),
-  ...(code.transforms === undefined ? {} : { transforms: code.transforms })
+  ...(code.transforms === undefined ? {} : { transforms: code.transforms }),
+  ...(code.interceptors === undefined ? {} : { interceptors: code.interceptors }),
+  ...(code.enrich === undefined ? {} : { enrich: code.enrich })
 })
 
 const namesOf = (errors: { readonly [tag: string]: ReadonlyArray<string> } | undefined) =>
@@ -114,15 +117,16 @@ const plainOptions = (settings: BindingSettings) => ({
   orderingMode: settings.orderingMode,
   onExhausted: settings.onExhausted,
   adopts: settings.adopts,
-  naming: namingOf(settings),
   missingTopics: settings.missingTopics,
   logKeys: settings.logKeys,
   shutdownTimeout: settings.shutdownTimeoutMs,
   autoStartup: settings.autoStartup
 })
 
-const namingOf = ({ naming, deadLetter: { topic } }: BindingSettings): TopicName.NamingStrategy =>
-  topic === undefined ? TopicName[naming] : { ...TopicName[naming], deadLetter: () => topic }
+const namingOf = (
+  { naming, deadLetter: { topic } }: BindingSettings,
+  own: TopicName.NamingStrategy = TopicName[naming]
+): TopicName.NamingStrategy => (topic === undefined ? own : { ...own, deadLetter: () => topic })
 
 /** Throws `InvalidRetryPolicy` for tiers that contradict each other. */
 const retryPolicyOf = ({ retry }: BindingSettings, names: ErrorNames.Names | undefined): RetryPolicy.RetryPolicy => {

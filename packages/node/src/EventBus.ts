@@ -1,0 +1,192 @@
+/**
+ * The connector for programs without Effect: plain options, promises, and the terms of Kafka and Node.js. It runs on the layers that Effect programs use.
+ *
+ * ```ts
+ * import { consumer, createEventBus, Serde } from "@eventbus/node"
+ *
+ * const bus = createEventBus({
+ *   kafka: { brokers: ["localhost:9092"] },
+ *   consumers: {
+ *     orders: consumer({
+ *       topic: "orders",
+ *       groupId: "billing",
+ *       value: Serde.string,
+ *       handler: async ({ value }, { signal }) => {
+ *         await fetch("https://billing.example/charge", { method: "POST", body: value, signal })
+ *       }
+ *     })
+ *   }
+ * })
+ *
+ * await bus.start() // SIGTERM lets running handlers end, commits, and leaves the group
+ * ```
+ */
+import { Settings } from "@eventbus/config"
+import {
+  type ConsumerRecord,
+  EventBusConnector,
+  Health,
+  type Replay,
+  type ReplayRun,
+  type Snapshot
+} from "@eventbus/core"
+import { Effect } from "effect"
+import { NotReady } from "./EventBusErrors.ts"
+import type { EventBusOptions } from "./EventBusOptions.ts"
+import * as Lifecycle from "./internal/lifecycle.ts"
+import * as Program from "./internal/program.ts"
+import { promised } from "./internal/promised.ts"
+import { Publishing } from "./internal/publishing.ts"
+import * as Signals from "./internal/signals.ts"
+import type { DurationValue, Promised } from "./PlainValues.ts"
+import type { Message, TextOrBytes, Topic } from "./Topic.ts"
+
+/** How a bus is, from what is known: asking costs no I/O. */
+export interface BusHealth {
+  /** `UP`, `DEGRADED` where somebody or something holds records back on purpose, `DOWN` where a consumer cannot do its work or the bus does not run. */
+  readonly status: Health.Status
+  /** Liveness: false only where a restart of this process can help. */
+  readonly live: boolean
+  /** Readiness: each started consumer consumes, and nothing holds it. */
+  readonly ready: boolean
+  /** Everything that is not as it should be, the worst first. */
+  readonly reasons: ReadonlyArray<{
+    /** Its kind, such as `ClusterUnreachable`; `NotRunning` for a bus that does not run. */
+    readonly type: Health.Reason["_tag"] | "NotRunning"
+    /** The same in words. */
+    readonly message: string
+  }>
+}
+
+/** Options of `publish` and `publishAll`. */
+export interface PublishOptions {
+  /** The alias of the cluster. Default `default`. */
+  readonly cluster?: string
+}
+
+/** A bus. Methods reject with the typed errors of the core, which are instances of `Error`, and with `EventBusNotRunning` while the bus does not run. */
+export interface EventBus {
+  /**
+   * Checks all options, registers the consumers and starts them. Joining the groups goes on in the background, also while the cluster is away: see `ready`. Rejects with
+   * `ConfigurationValidation`, which lists all mistakes, and with `StartInterrupted`; then nothing runs, and the bus can be started again. A bus that runs answers with the
+   * promise of its start. A stopped one starts anew.
+   */
+  readonly start: () => Promise<void>
+  /** Fulfils when each consumer has joined its group and nothing holds it. Rejects with `NotReady`, which says why, after the timeout: default 30 seconds. */
+  readonly ready: (options?: { readonly timeout?: DurationValue }) => Promise<void>
+  /**
+   * Lets running handlers end, commits, and leaves the groups, within the `shutdownTimeout` of each consumer. Handlers that still run after four fifths of it are aborted. Calls
+   * beside the first answer its promise; a bus that does not run is stopped already.
+   */
+  readonly stop: () => Promise<void>
+  /** How the bus is now. */
+  readonly health: () => BusHealth
+  /** Publishes one message: to a topic of `defineTopic`, or to a topic by name, whose keys and values are text or bytes. Fulfils when the brokers have acknowledged it. */
+  publish(
+    topic: string,
+    message: Message<TextOrBytes, TextOrBytes>,
+    options?: PublishOptions
+  ): Promise<ConsumerRecord.RecordMetadata>
+  /** Publishes one message to a topic with serdes. Rejects with `EncodeFailure` for a value that does not fit. */
+  publish<K, V>(
+    topic: Topic<K, V>,
+    message: Message<K, V>,
+    options?: PublishOptions
+  ): Promise<ConsumerRecord.RecordMetadata>
+  /** Publishes several messages to a topic by name, in order. All are encoded before the first is sent. */
+  publishAll(
+    topic: string,
+    messages: ReadonlyArray<Message<TextOrBytes, TextOrBytes>>,
+    options?: PublishOptions
+  ): Promise<ReadonlyArray<ConsumerRecord.RecordMetadata>>
+  /** Publishes several messages to a topic with serdes, in order. All are encoded before the first is sent. */
+  publishAll<K, V>(
+    topic: Topic<K, V>,
+    messages: ReadonlyArray<Message<K, V>>,
+    options?: PublishOptions
+  ): Promise<ReadonlyArray<ConsumerRecord.RecordMetadata>>
+  /** Holds a consumer, or one of its retry topics: it stays in the group, fetches and handles nothing. */
+  readonly pause: (consumer: string, options?: EventBusConnector.TierOptions) => Promise<void>
+  /** Lifts the pause. */
+  readonly resume: (consumer: string, options?: EventBusConnector.TierOptions) => Promise<void>
+  /** The commands on the dead letters of a consumer: lists, replays, discards, statistics, rehearsals. */
+  readonly deadLetters: (consumer: string) => Promise<Promised<Replay.DeadLetters>>
+  /** Plans over the dead letters of a consumer, and their runs. */
+  readonly runs: (consumer: string) => Promise<Promised<ReplayRun.Runs>>
+  /** A consumer as it is now, its partitions with their lag included. */
+  readonly snapshot: (consumer: string) => Promise<Snapshot.BindingSnapshot>
+  /** All commands of the connector. Each rejects with `EventBusNotRunning` while the bus does not run. */
+  readonly commands: () => Promise<Promised<Commands>>
+}
+
+type Commands = Omit<
+  EventBusConnector.EventBusConnector["Service"],
+  "register" | "subscribe" | "events" | "changes" | "deadLetters" | "runs"
+>
+
+/** Makes a bus. Nothing is checked and nothing runs before `start`. */
+export const createEventBus = (options: EventBusOptions): EventBus => {
+  const { signals = ["SIGTERM", "SIGINT"] } = options
+  const lifecycle: Lifecycle.Lifecycle<Program.Services> = Lifecycle.make(Program.layer(options), () =>
+    Signals.onSignals(signals, () => lifecycle.stop())
+  )
+  const { start, stop, run } = lifecycle
+  const connector = <A, E>(
+    operation: string,
+    use: (connector: EventBusConnector.EventBusConnector["Service"]) => Effect.Effect<A, E>
+  ) => run(operation, EventBusConnector.EventBusConnector.use(use))
+  const publishAll = <K, V>(
+    operation: string,
+    topic: string | Topic<K, V>,
+    messages: ReadonlyArray<Message<K, V>>,
+    { cluster }: PublishOptions = {}
+  ) =>
+    run(
+      operation,
+      Publishing.use(({ publish }) => publish(topic, messages, cluster))
+    )
+  const health = (): BusHealth => {
+    const services = lifecycle.services()
+    if (services === undefined) return notRunning
+    const now = Effect.runSyncWith(services)(EventBusConnector.EventBusConnector.use(({ health }) => health))
+    return { ...now, reasons: now.reasons.map((reason) => ({ type: reason._tag, message: Health.describe(reason) })) }
+  }
+  return {
+    start,
+    stop,
+    health,
+    ready: ({ timeout = 30_000 } = {}) => run("ready", untilReady(health, timeout)),
+    publish: <K, V>(topic: string | Topic<K, V>, message: Message<K, V>, given?: PublishOptions) =>
+      publishAll("publish", topic, [message], given).then(([metadata]) => metadata!),
+    publishAll: <K, V>(topic: string | Topic<K, V>, messages: ReadonlyArray<Message<K, V>>, given?: PublishOptions) =>
+      publishAll("publishAll", topic, messages, given),
+    pause: (consumer, tier) => connector("pause", ({ pause }) => pause(consumer, tier)),
+    resume: (consumer, tier) => connector("resume", ({ resume }) => resume(consumer, tier)),
+    snapshot: (consumer) => connector("snapshot", ({ snapshot }) => snapshot(consumer)),
+    deadLetters: async (consumer) =>
+      promised(await connector("deadLetters", (commands) => commands.deadLetters(consumer)), (effect) =>
+        run("deadLetters", effect)
+      ),
+    runs: async (consumer) =>
+      promised(await connector("runs", (commands) => commands.runs(consumer)), (effect) => run("runs", effect)),
+    commands: async () =>
+      promised<Commands>(await connector("commands", Effect.succeed), (effect) => run("commands", effect))
+  }
+}
+
+const notRunning: BusHealth = {
+  status: "DOWN",
+  live: true,
+  ready: false,
+  reasons: [{ type: "NotRunning", message: "The event bus does not run" }]
+}
+
+const untilReady = (health: () => BusHealth, timeout: DurationValue): Effect.Effect<void, NotReady> => {
+  const millis = typeof timeout === "string" ? Settings.parseDuration(timeout) : timeout
+  const poll = Effect.gen(function* () {
+    while (!health().ready) yield* Effect.sleep("20 millis")
+  })
+  return Effect.catchTag(Effect.timeout(poll, millis), "TimeoutError", () =>
+    Effect.fail(new NotReady({ timeoutMillis: millis, reasons: health().reasons.map(({ message }) => message) }))
+  )
+}

@@ -1,0 +1,49 @@
+/**
+ * Everything that a program without Effect imports: the bus, its consumers, rules for errors, serdes, topics.
+ */
+export { EventBusError, LetterTransform, Serde } from "@eventbus/core"
+export { batchConsumer, type Consumer, consumer, transactionalConsumer } from "./Consumer.ts"
+export type {
+  BatchConsumerOptions,
+  CircuitBreakerOptions,
+  CommonOptions,
+  ConsumerOptions,
+  DeadLetterOptions,
+  HandlerContext,
+  PromiseInterceptor,
+  RetryOptions,
+  Settles,
+  SharedSettings,
+  TransactionalConsumerOptions,
+  TransactionContext
+} from "./ConsumerOptions.ts"
+export {
+  after,
+  deadLetter,
+  type ErrorRule,
+  nextTier,
+  on,
+  pause,
+  retry,
+  retryThenTier,
+  skip,
+  tier
+} from "./ErrorRule.ts"
+export { type BusHealth, createEventBus, type EventBus, type PublishOptions } from "./EventBus.ts"
+export { EventBusNotRunning, NotReady, StartInterrupted } from "./EventBusErrors.ts"
+export type { EventBusOptions, LogEntry } from "./EventBusOptions.ts"
+export type {
+  KafkaConnection,
+  KafkaOptions,
+  ProducerOptions,
+  SaslClientCredentialsOptions,
+  SaslPasswordOptions,
+  SaslTokenOptions,
+  SecretValue,
+  SslOptions,
+  TokenValue
+} from "./KafkaOptions.ts"
+export type { DurationValue, Plain, Promised } from "./PlainValues.ts"
+export { standardSchema } from "./StandardSchemaSerde.ts"
+export { defineTopic, type Message, type TextOrBytes, type Topic } from "./Topic.ts"
+export type { TransactionProducer } from "./TransactionProducer.ts"
