@@ -191,5 +191,9 @@ const untilNobodyIsMissing = <Report extends ProcessAnswers>(
   { poll }: OperatorTopics.OperatorTopics,
   now: () => Report,
   waitMillis: number
-): Effect.Effect<Report, BrokerError> =>
-  Effect.map(Effect.timeoutOption(Effect.repeat(poll, { until: () => now().missing.length === 0 }), waitMillis), now)
+): Effect.Effect<Report, BrokerError> => {
+  const isWhole = () => now().missing.length === 0
+  // All may have answered before the first poll, which would wait for something new.
+  const polled = Effect.suspend(() => (isWhole() ? Effect.void : Effect.repeat(poll, { until: isWhole })))
+  return Effect.map(Effect.timeoutOption(polled, waitMillis), now)
+}
