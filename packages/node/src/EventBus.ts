@@ -135,16 +135,6 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
     operation: string,
     use: (connector: EventBusConnector.EventBusConnector["Service"]) => Effect.Effect<A, E>
   ) => run(operation, EventBusConnector.EventBusConnector.use(use))
-  const publishAll = <K, V>(
-    operation: string,
-    topic: string | Topic<K, V>,
-    messages: ReadonlyArray<Message<K, V>>,
-    { cluster }: PublishOptions = {}
-  ) =>
-    run(
-      operation,
-      Publishing.use(({ publish }) => publish(topic, messages, cluster))
-    )
   const health = (): BusHealth => {
     const services = lifecycle.services()
     if (services === undefined) return notRunning
@@ -156,10 +146,20 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
     stop,
     health,
     ready: ({ timeout = 30_000 } = {}) => run("ready", untilReady(health, timeout)),
-    publish: <K, V>(topic: string | Topic<K, V>, message: Message<K, V>, given?: PublishOptions) =>
-      publishAll("publish", topic, [message], given).then(([metadata]) => metadata!),
-    publishAll: <K, V>(topic: string | Topic<K, V>, messages: ReadonlyArray<Message<K, V>>, given?: PublishOptions) =>
-      publishAll("publishAll", topic, messages, given),
+    publish: <K, V>(topic: string | Topic<K, V>, message: Message<K, V>, { cluster }: PublishOptions = {}) =>
+      run(
+        "publish",
+        Publishing.use(({ to }) => to(topic, cluster).publish(message))
+      ),
+    publishAll: <K, V>(
+      topic: string | Topic<K, V>,
+      messages: ReadonlyArray<Message<K, V>>,
+      { cluster }: PublishOptions = {}
+    ) =>
+      run(
+        "publishAll",
+        Publishing.use(({ to }) => to(topic, cluster).publishAll(messages))
+      ),
     pause: (consumer, tier) => connector("pause", ({ pause }) => pause(consumer, tier)),
     resume: (consumer, tier) => connector("resume", ({ resume }) => resume(consumer, tier)),
     snapshot: (consumer) => connector("snapshot", ({ snapshot }) => snapshot(consumer)),

@@ -120,6 +120,26 @@ describe("publishing", () => {
     expect((await kafka.records("invoices")).length).toBe(1)
   })
 
+  it("RCH-06 ruling 70: headers of the connector that a program forwards are not published, in a transaction neither", async () => {
+    const forwarded = { "x-eventbus-retry-tier": "2", trace: "t-1" }
+    const { bus, kafka } = await startBus({
+      consumers: {
+        orders: transactionalConsumer({
+          ...{ topic: "orders", groupId: "billing", value: Serde.string },
+          handler: async (_, { producer }) =>
+            void (await producer.publish("copies", { value: "c-1", headers: forwarded }))
+        })
+      }
+    })
+    await kafka.createTopic("copies")
+    await bus.publish("orders", { value: "o-1", headers: forwarded })
+    const [published] = await kafka.records("orders")
+    expect(published?.headers.map(({ key }) => key)).toEqual(["trace"])
+    await until(async () => (await kafka.records("copies")).length === 1)
+    const [copy] = await kafka.records("copies")
+    expect(copy?.headers.map(({ key }) => key)).toEqual(["trace"])
+  })
+
   it("RCH-06: an unknown cluster rejects with its known names", async () => {
     const { bus } = await startBus({})
     await expect(bus.publish("orders", { value: "a" }, { cluster: "dr" })).rejects.toThrow("Known are: [default]")

@@ -5,7 +5,7 @@ import { useAnswer } from "../data/hooks.ts"
 import { to } from "../data/route.ts"
 import { BindingTabs } from "../parts/BindingTabs.tsx"
 import { Bars } from "../parts/chart.tsx"
-import { type Column, Table, Waiting } from "../parts/layout.tsx"
+import { type Column, ReadAgain, Table, Waiting } from "../parts/layout.tsx"
 import { counted, number, Since } from "../parts/text.tsx"
 
 /** The trend in words. */
@@ -75,11 +75,7 @@ export const Failures = ({ binding }: { readonly binding: string }) => {
           <p class="dim">
             Read <Since at={value.read} />
           </p>
-          <p class="buttons">
-            <button type="button" onClick={reload}>
-              Read again
-            </button>
-          </p>
+          <ReadAgain reload={reload} />
         </>
       )}
     </>

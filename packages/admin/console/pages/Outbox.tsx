@@ -2,7 +2,7 @@
 import type { Group, Groups } from "../../src/DeadEventAnswers.ts"
 import { useAnswer } from "../data/hooks.ts"
 import { to } from "../data/route.ts"
-import { type Column, Table, Title, Waiting } from "../parts/layout.tsx"
+import { type Column, ReadAgain, Table, Title, Waiting } from "../parts/layout.tsx"
 import { counted, number, Since } from "../parts/text.tsx"
 
 /** A text that is nothing but a word may be what somebody has thrown, so the API hides it as it hides messages. */
@@ -55,13 +55,7 @@ export const Outbox = () => {
       {value !== undefined && <Report {...value} />}
       {value === undefined && refusal?.tag === "OutboxOff" && <p>The program shows no outbox to the console.</p>}
       {value === undefined && refusal?.tag !== "OutboxOff" && <Waiting refusal={refusal} />}
-      {value !== undefined && (
-        <p class="buttons">
-          <button type="button" onClick={reload}>
-            Read again
-          </button>
-        </p>
-      )}
+      {value !== undefined && <ReadAgain reload={reload} />}
     </>
   )
 }

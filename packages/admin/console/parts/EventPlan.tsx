@@ -1,13 +1,14 @@
 /** Two steps to deal with dead events: plan it, apply the plan. Nothing changes before the last one. */
-import { useId, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import type { Plan, Receipt } from "../../src/DeadEventAnswers.ts"
 import { part, post } from "../data/api.ts"
-import { type Permission, useChange } from "../data/hooks.ts"
+import type { Permission } from "../data/hooks.ts"
 import { go, to } from "../data/route.ts"
 import { Ask } from "./Ask.tsx"
 import { announce } from "./announce.tsx"
-import { Count, Text } from "./fields.tsx"
-import { Facts, Problem, Section } from "./layout.tsx"
+import { Count } from "./fields.tsx"
+import { Facts, Section } from "./layout.tsx"
+import { PlanStep, textIn } from "./PlanStep.tsx"
 import { counted, duration, number } from "./text.tsx"
 
 type Action = Plan["action"]
@@ -19,7 +20,7 @@ const means: Readonly<Record<Action, string>> = {
 
 /** The body of the request: what the form does not ask for is the API's own default. */
 const bodyOf = (form: FormData, fingerprint: string): Record<string, unknown> => {
-  const text = (name: string): string => String(form.get(name) ?? "").trim()
+  const text = (name: string) => textIn(form, name)
   const action = text("action")
   return {
     ...{ action, select: { groups: [fingerprint] }, reason: text("reason") },
@@ -34,50 +35,23 @@ interface FormProps {
   readonly planned: (plan: Plan | undefined) => void
 }
 
-const Form = ({ fingerprint, actions, planned }: FormProps) => {
-  const [action, setAction] = useState<Action>(actions[0] ?? "replay")
-  const { isBusy, refusal, run } = useChange()
-  const id = useId()
-  const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
-    event.preventDefault()
-    const body = bodyOf(new FormData(event.currentTarget), fingerprint)
-    run(async () => planned(await post<Plan>("outbox/dead/plans", body)))
-  }
-  return (
-    <li>
-      <h3>1. Plan</h3>
-      <p>A plan says which events it takes. It changes nothing.</p>
-      <form onSubmit={submit} onInput={() => planned(undefined)}>
-        <label for={id}>What to do</label>
-        <select
-          id={id}
-          name="action"
-          value={action}
-          onChange={(event) => setAction(event.currentTarget.value as Action)}
-        >
-          {actions.map((each) => (
-            <option key={each} value={each}>
-              {means[each]}
-            </option>
-          ))}
-        </select>
-        {action === "replay" && (
-          <>
-            <Count label="Most events a second" name="rate" value={50} least={1} />
-            <Count label="Events that go first and alone" name="canary" value={20} least={0} />
-          </>
-        )}
-        <Text label="Reason" name="reason" />
-        <Problem refusal={refusal} />
-        <p class="buttons">
-          <button type="submit" class="first" disabled={isBusy}>
-            {isBusy ? "Planning…" : "Plan"}
-          </button>
-        </p>
-      </form>
-    </li>
-  )
-}
+const Form = ({ fingerprint, actions, planned }: FormProps) => (
+  <PlanStep
+    title="1. Plan"
+    lead="A plan says which events it takes. It changes nothing."
+    {...{ actions, means }}
+    changed={() => planned(undefined)}
+    plan={async (form) => planned(await post<Plan>("outbox/dead/plans", bodyOf(form, fingerprint)))}
+    fields={(action) =>
+      action === "replay" && (
+        <>
+          <Count label="Most events a second" name="rate" value={50} least={1} />
+          <Count label="Events that go first and alone" name="canary" value={20} least={0} />
+        </>
+      )
+    }
+  />
+)
 
 const Apply = ({ plan }: { readonly plan: Plan }) => {
   const { action, canary, canaryWaitMillis, count, further, id, rate, reason, sample, stopAbove } = plan

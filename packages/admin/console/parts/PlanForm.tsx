@@ -1,10 +1,8 @@
 /** Makes a plan: what to do with the letters, how carefully, and why. */
-import { useId, useState } from "preact/hooks"
 import type { Plan } from "../../src/RunAnswers.ts"
 import { part, post } from "../data/api.ts"
-import { useChange } from "../data/hooks.ts"
-import { Count, Text } from "./fields.tsx"
-import { Problem } from "./layout.tsx"
+import { Count } from "./fields.tsx"
+import { PlanStep, textIn } from "./PlanStep.tsx"
 import { TransformChoice } from "./Transforms.tsx"
 
 /** Letters by their group, or by their positions. */
@@ -31,7 +29,7 @@ const means: Readonly<Record<Action, string>> = {
 
 /** The body of the request: what the form does not ask for is the API's own default. */
 const bodyOf = (form: FormData, select: Select): Record<string, unknown> => {
-  const text = (name: string): string => String(form.get(name) ?? "").trim()
+  const text = (name: string) => textIn(form, name)
   const action = text("action")
   const isCopying = action === "replay" || action === "toTier"
   return {
@@ -43,53 +41,29 @@ const bodyOf = (form: FormData, select: Select): Record<string, unknown> => {
   }
 }
 
-export const PlanForm = ({ binding, select, actions, transforms, planned }: Props) => {
-  const [action, setAction] = useState<Action>(actions[0] ?? "replay")
-  const { isBusy, refusal, run } = useChange()
-  const id = useId()
-  const isCopying = action === "replay" || action === "toTier"
-  const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
-    event.preventDefault()
-    const body = bodyOf(new FormData(event.currentTarget), select)
-    run(async () => planned(await post<Plan>(`bindings/${part(binding)}/dlt/plans`, body)))
-  }
-  return (
-    <li>
-      <h3>2. Plan</h3>
-      <p>A plan says what a run would do. It changes nothing.</p>
-      <form onSubmit={submit} onInput={() => planned(undefined)}>
-        <label for={id}>What to do</label>
-        <select
-          id={id}
-          name="action"
-          value={action}
-          onChange={(event) => setAction(event.currentTarget.value as Action)}
-        >
-          {actions.map((each) => (
-            <option key={each} value={each}>
-              {means[each]}
-            </option>
-          ))}
-        </select>
+const Copying = ({ transforms }: Pick<Props, "transforms">) => (
+  <>
+    <Count label="Most copies a second" name="rate" value={50} least={1} />
+    <Count label="Copies that go first and alone" name="canary" value={20} least={0} />
+    {transforms.length > 0 && <TransformChoice label="Transform" none="None" transforms={transforms} />}
+    <label class="check">
+      <input type="checkbox" name="ignoreMaxReplays" /> Also letters that were replayed too often
+    </label>
+  </>
+)
+
+export const PlanForm = ({ binding, select, actions, transforms, planned }: Props) => (
+  <PlanStep
+    title="2. Plan"
+    lead="A plan says what a run would do. It changes nothing."
+    {...{ actions, means }}
+    changed={() => planned(undefined)}
+    plan={async (form) => planned(await post<Plan>(`bindings/${part(binding)}/dlt/plans`, bodyOf(form, select)))}
+    fields={(action) => (
+      <>
         {action === "toTier" && <Count label="Retry tier" name="tier" value={1} least={1} />}
-        {isCopying && (
-          <>
-            <Count label="Most copies a second" name="rate" value={50} least={1} />
-            <Count label="Copies that go first and alone" name="canary" value={20} least={0} />
-            {transforms.length > 0 && <TransformChoice label="Transform" none="None" transforms={transforms} />}
-            <label class="check">
-              <input type="checkbox" name="ignoreMaxReplays" /> Also letters that were replayed too often
-            </label>
-          </>
-        )}
-        <Text label="Reason" name="reason" />
-        <Problem refusal={refusal} />
-        <p class="buttons">
-          <button type="submit" class="first" disabled={isBusy}>
-            {isBusy ? "Planning…" : "Plan"}
-          </button>
-        </p>
-      </form>
-    </li>
-  )
-}
+        {(action === "replay" || action === "toTier") && <Copying transforms={transforms} />}
+      </>
+    )}
+  />
+)

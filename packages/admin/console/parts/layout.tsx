@@ -33,6 +33,15 @@ export const Problem = ({ refusal }: { readonly refusal: Refusal | undefined }) 
     </p>
   )
 
+/** The button of a page that does not follow its figures by itself. */
+export const ReadAgain = ({ reload }: { readonly reload: () => void }) => (
+  <p class="buttons">
+    <button type="button" onClick={reload}>
+      Read again
+    </button>
+  </p>
+)
+
 /** An answer that is on its way, or was refused. */
 export const Waiting = ({ refusal }: { readonly refusal: Refusal | undefined }) =>
   refusal === undefined ? <p class="dim">Loading…</p> : <Problem refusal={refusal} />

@@ -1,63 +1,55 @@
-/** The producers behind `publish`: one for each cluster, made with its first record. No other module of the package makes producers. */
-import {
-  type Broker,
-  type BrokerError,
-  Clusters,
-  type ConsumerRecord,
-  Defaults,
-  type EventBusError,
-  type Serde,
-  Tracing
-} from "@eventbus/core"
-import { Context, Effect, Layer, type Scope, Semaphore } from "effect"
+/** Publishing through the core's publishers, which share one producer for each cluster. A producer connects with its first record, so a cluster that is away keeps no bus from starting. */
+import { type Broker, Defaults, Publisher } from "@eventbus/core"
+import { Context, Effect, Layer } from "effect"
 import type { ProducerOptions } from "../KafkaOptions.ts"
-import type { Message, Topic } from "../Topic.ts"
+import { defineTopic, type Topic } from "../Topic.ts"
 import { millisOf } from "./handlerCode.ts"
-import { encode } from "./messages.ts"
 
-export type PublishError = Serde.EncodeFailure | BrokerError.BrokerError | EventBusError.UnknownCluster
+/** The ways to publish to a topic. */
+type Operations<K, V> = Publisher.Operations<K, V, never>
 
-/** Publishes messages, in order. All are encoded before the first is sent, so that one which cannot be encoded sends none. */
+/** The producers of a bus. */
 export class Publishing extends Context.Service<
   Publishing,
   {
-    readonly publish: <K, V>(
-      topic: string | Topic<K, V>,
-      messages: ReadonlyArray<Message<K, V>>,
-      cluster?: string
-    ) => Effect.Effect<ReadonlyArray<ConsumerRecord.RecordMetadata>, PublishError>
+    readonly to: <K, V>(topic: string | Topic<K, V>, cluster?: string) => Operations<K, V>
   }
 >()("@eventbus/node/Publishing") {}
 
-/** A cluster that is away keeps no bus from starting: a producer connects with its first record, and the next record tries again. */
-export const layer = (options: ProducerOptions): Layer.Layer<Publishing, never, Broker.Broker> =>
+export const layer = (options: ProducerOptions): Layer.Layer<Publishing, unknown, Broker.Broker> =>
   Layer.effect(
     Publishing,
-    Effect.gen(function* () {
-      const context = yield* Effect.context<Broker.Broker | Scope.Scope>()
-      const made = new Map<string, Broker.Producer>()
-      const one = Semaphore.makeUnsafe(1)
-      const connect = Effect.fnUntraced(function* (cluster: string) {
-        const known = made.get(cluster)
-        if (known !== undefined) return known
-        const broker = yield* Clusters.get(cluster)
-        const producer = Tracing.producer(yield* broker.producer(producerOptions(options)))
-        made.set(cluster, producer)
-        return producer
-      }, Effect.provideContext(context))
-      const producerOf = (cluster: string) =>
-        Effect.suspend(() => {
-          const known = made.get(cluster)
-          return known === undefined ? one.withPermits(1)(connect(cluster)) : Effect.succeed(known)
-        })
-      return {
-        publish: (topic, messages, cluster = Defaults.binding.cluster) =>
-          Effect.forEach(messages, (message) => Effect.fromResult(encode(topic, message))).pipe(
-            Effect.flatMap((records) => Effect.flatMap(producerOf(cluster), (producer) => producer.sendAll(records)))
-          )
-      }
+    Effect.map(Effect.context<Publisher.Producers>(), (producers) => ({
+      to: (topic, cluster = Defaults.binding.cluster) => provided(topic, cluster, producers)
+    }))
+  ).pipe(Layer.provide(Publisher.layer(producerOptions(options))))
+
+/** Publishes to a topic in a transaction. */
+export const inTransaction = <K, V>(topic: string | Topic<K, V>, transaction: Broker.Producer): Operations<K, V> =>
+  provided(
+    topic,
+    Defaults.binding.cluster,
+    Context.make(Publisher.Producers, {
+      // The transaction is one of the handler's own cluster, whatever its alias is.
+      producer: () => Effect.succeed(transaction),
+      // Only a partitioner asks, and no topic of this package has one.
+      partitions: () => Effect.succeed(1)
     })
   )
+
+const provided = <K, V>(
+  target: string | Topic<K, V>,
+  cluster: string,
+  producers: Context.Context<Publisher.Producers>
+): Operations<K, V> => {
+  const { topic, key, value } = typeof target === "string" ? (defineTopic(target) as unknown as Topic<K, V>) : target
+  const { publish, publishAll } = Publisher.make({ topic, key, value, cluster })
+  return {
+    ...{ topic, cluster },
+    publish: (message) => Effect.provideContext(publish(message), producers),
+    publishAll: (messages) => Effect.provideContext(publishAll(messages), producers)
+  }
+}
 
 const producerOptions = ({
   linger,

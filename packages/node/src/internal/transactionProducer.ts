@@ -3,7 +3,7 @@ import type { Broker } from "@eventbus/core"
 import { type Context, Effect } from "effect"
 import type { Message, Topic } from "../Topic.ts"
 import type { TransactionProducer } from "../TransactionProducer.ts"
-import { encode } from "./messages.ts"
+import * as Publishing from "./publishing.ts"
 
 /** Runs a handler with a producer of its own. Fulfils when the handler has ended and all that it published is acknowledged. */
 export const use = async (
@@ -17,8 +17,8 @@ export const use = async (
   const publish = <K, V>(topic: string | Topic<K, V>, message: Message<K, V>) => {
     if (isOver)
       return Promise.reject(new Error("The handler has ended, and so has its transaction: await each publish."))
-    const send = Effect.flatMap(Effect.fromResult(encode(topic, message)), transaction.send)
-    const sent = Effect.runPromiseWith(context)(send, { signal })
+    const sending = Publishing.inTransaction(topic, transaction).publish(message)
+    const sent = Effect.runPromiseWith(context)(sending, { signal })
     begun.push(sent)
     return sent
   }
