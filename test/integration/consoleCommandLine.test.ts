@@ -1,9 +1,11 @@
 /** OPS-22: `eventbus console` on a real Kafka, while no process of the service answers: dead letters are dealt with, and nothing is run. */
+import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
 import { folderWith, ordersFile, program, start } from "../../packages/cli/test/eventbus.ts"
+import { storeDead, storeIn } from "../../packages/cli/test/outboxFile.ts"
 import * as Bus from "./bus.ts"
 
 KafkaSuite.shared("the console on a cluster", (bootstrap) => {
@@ -73,6 +75,28 @@ KafkaSuite.shared("the console on a cluster", (bootstrap) => {
         assert.deepInclude(yield* groupOf(topic), { state: "Dead", members: [] })
         assert.strictEqual((yield* Bus.committed(topic, topic)).size, 0)
       })
+  )
+
+  Bus.story(bootstrap, "OPS-12 OPS-22 with --outbox the page has the dead events of an outbox, and replays one", () =>
+    Effect.gen(function* () {
+      const { folder } = yield* withTopic("console-outbox")
+      const filename = join(folder, "outbox.db")
+      yield* Effect.provide(storeDead(["Refused: order 17 is closed"]), storeIn(filename))
+      const opening = Effect.acquireUseRelease(
+        Effect.sync(() => Object.assign(process.env, { OUTBOX_FILE: filename })),
+        () => opened(folder, "--write", "--outbox", program("outbox")),
+        () => Effect.sync(() => delete process.env["OUTBOX_FILE"])
+      )
+      const { call } = yield* opening
+      const { groups } = (yield* call("GET", "/eventbus/outbox/dead/groups")).body
+      assert.deepStrictEqual(
+        groups.map(({ count, errorClass }: { count: number; errorClass: string }) => [count, errorClass]),
+        [[1, "Refused"]]
+      )
+      const replay = yield* call("POST", "/eventbus/outbox/dead/events/e-0/replay?reason=INC-1204")
+      assert.strictEqual(replay.status, 200, replay.text)
+      assert.deepStrictEqual((yield* call("GET", "/eventbus/outbox/dead/groups")).body.groups, [])
+    })
   )
 
   Bus.story(

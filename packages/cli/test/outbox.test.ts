@@ -2,10 +2,10 @@
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { EventEnvelope, OutboxSchema, OutboxStore } from "@eventbus/outbox"
-import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
-import { ConfigProvider, Effect, Layer } from "effect"
+import { OutboxStore } from "@eventbus/outbox"
+import { ConfigProvider, Effect } from "effect"
 import { type Ended, eventbus, folderWith, program } from "./eventbus.ts"
+import { storeDead, storeIn } from "./outboxFile.ts"
 import { entries } from "./programs/outboxAudited.ts"
 
 const json = ({ out }: Ended) => JSON.parse(out)
@@ -13,31 +13,13 @@ const why = ["--reason", "INC-1204"]
 
 const errors = ["Refused: order 17 is closed", "Refused: order 18 is closed", "TypeError: \u001b[31mx"]
 
-const storeIn = (folder: string) =>
-  OutboxStore.layer().pipe(
-    Layer.provideMerge(Layer.effectDiscard(OutboxSchema.migrate())),
-    Layer.provide(NodeSqlite.layer({ filename: join(folder, "outbox.db") })),
-    Layer.orDie
-  )
-
 const inStore = <A, E>(folder: string, effect: Effect.Effect<A, E, OutboxStore.OutboxStore>) =>
-  Effect.provide(effect, storeIn(folder))
+  Effect.provide(effect, storeIn(join(folder, "outbox.db")))
 
 /** A folder with an outbox that has three dead events: `e-0`, `e-1` and `e-2`. */
 const withDead = Effect.gen(function* () {
   const folder = yield* folderWith({ "text.json": "{}" })
-  yield* inStore(
-    folder,
-    Effect.gen(function* () {
-      const store = yield* OutboxStore.OutboxStore
-      for (const [index, error] of errors.entries()) {
-        const eventId = `e-${index}`
-        const aggregate = { aggregateType: "order", aggregateId: `${index}` }
-        yield* store.insertNew([yield* EventEnvelope.make({ eventType: "Placed", eventId, ...aggregate, payload: 1 })])
-        yield* store.markDead(eventId, error)
-      }
-    })
-  )
+  yield* inStore(folder, storeDead(errors))
   return folder
 })
 

@@ -6,6 +6,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { readValid } from "../configurationFile.ts"
 import { refuseUsage } from "../failures.ts"
 import * as Flags from "../flags.ts"
+import * as OutboxModule from "../outbox/outboxModule.ts"
 import * as Target from "../target.ts"
 import { jsonText } from "../text.ts"
 import type { Options } from "./consoleOptions.ts"
@@ -28,6 +29,7 @@ const flags = {
     Flag.withDescription("Lets the bearer of such a token do everything else, too. Default: nothing can be changed"),
     Flag.withDefault(false)
   ),
+  outbox: OutboxModule.flag.pipe(Flag.optional),
   json: Flags.json
 }
 
@@ -51,6 +53,10 @@ export const consoleCommand = Command.make(
   Command.withExamples([
     { command: "eventbus console app.yaml", description: "To look" },
     { command: "eventbus console app.yaml --write", description: "To plan and apply runs, and to command the fleet" },
+    {
+      command: "eventbus console app.yaml --outbox ./outbox.ts",
+      description: "With the dead events of an outbox"
+    },
     { command: "eventbus console --url http://localhost:8080", description: "The console of a process" }
   ])
 )
@@ -70,11 +76,11 @@ const checkPlace = Effect.fnUntraced(function* ({ port, host, payload, write }: 
 /** The console of a process knows more than any other page could, so its own address is the answer. */
 const ofProcess = Effect.fnUntraced(function* (
   url: string,
-  { profile, brokers, port, host, payload, write }: Options,
+  { profile, brokers, port, host, payload, write, outbox }: Options,
   json: boolean
 ) {
   const others =
-    [brokers, port, host].some((flag) => Option.isSome<unknown>(flag)) || profile.length > 0 || payload || write
+    [brokers, port, host, outbox].some((flag) => Option.isSome<unknown>(flag)) || profile.length > 0 || payload || write
   if (others) return yield* refuseUsage("--url has no other flag beside it but --json: the process serves its own page")
   const { addressOf } = yield* Effect.promise(() => import("../remote/consoleAddress.ts"))
   const address = yield* addressOf(url)

@@ -9,4 +9,6 @@ export interface Options {
   readonly host: Option.Option<string>
   readonly payload: boolean
   readonly write: boolean
+  /** The module with a program's outbox store. */
+  readonly outbox: Option.Option<string>
 }

@@ -5,8 +5,10 @@ import { randomBytes } from "node:crypto"
 import * as AdminServer from "@eventbus/admin/AdminServer"
 import * as Authorizer from "@eventbus/admin/Authorizer"
 import * as EventBusAdmin from "@eventbus/admin/EventBusAdmin"
+import * as OutboxPort from "@eventbus/admin/OutboxPort"
 import { Configuration } from "@eventbus/config"
 import { Audit, Fleet } from "@eventbus/core"
+import type { OutboxError } from "@eventbus/outbox"
 import { Console, Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { user } from "../audited.ts"
@@ -14,18 +16,37 @@ import * as Clusters from "../clusters.ts"
 import { toFailed } from "../dlt/operator.ts"
 import { CommandFailed, exitCodes } from "../failures.ts"
 import { orRefused } from "../httpServer.ts"
+import * as OutboxModule from "../outbox/outboxModule.ts"
 import { jsonText } from "../text.ts"
 import type { Options } from "./consoleOptions.ts"
 
 /** Prints the address, and serves until it is interrupted. */
 export const serve = Effect.fnUntraced(function* (
   configuration: Configuration.Configuration,
-  { brokers, port, host, payload, write, json }: Options & { readonly json: boolean }
+  options: Options & { readonly json: boolean }
+) {
+  const { outbox } = options
+  if (Option.isNone(outbox)) return yield* served(configuration, options, Layer.empty)
+  return yield* OutboxModule.withStore(outbox.value, (provided) =>
+    Effect.flatMap(OutboxModule.outboxPackage, ({ DeadEventOperator }) =>
+      served(
+        configuration,
+        options,
+        Layer.effect(OutboxPort.OutboxPort, Effect.provideContext(DeadEventOperator.make(), provided))
+      )
+    )
+  )
+})
+
+const served = Effect.fnUntraced(function* (
+  configuration: Configuration.Configuration,
+  { brokers, port, host, payload, write, json }: Options & { readonly json: boolean },
+  outbox: Layer.Layer<never, OutboxError.InvalidOutboxConfig>
 ) {
   const clusters = yield* Clusters.layer(configuration, brokers)
   const token = payload || write ? randomBytes(24).toString("base64url") : undefined
   const number = Option.getOrElse(port, () => 0)
-  const server = AdminServer.layer(Layer.provide(program(configuration), clusters), {
+  const server = AdminServer.layer(program(configuration).pipe(Layer.provide([clusters, outbox])), {
     ...{ port: number, host: Option.getOrElse(host, () => "127.0.0.1"), readOnly: !write },
     ...(token === undefined ? {} : { authorizer: authorizerOf(token, write) })
   }).pipe(orRefused(`--port ${number}`))
