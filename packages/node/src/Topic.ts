@@ -1,5 +1,5 @@
 /** Topics to publish to, with the types of their keys and values. */
-import { Serde } from "@eventbus/core"
+import { type Publisher, Serde } from "@eventbus/core"
 import { Result } from "effect"
 
 /** Text, or bytes as they are. null is no key, or a tombstone. */
@@ -15,25 +15,8 @@ export interface Topic<K, V> {
   readonly value: Serde.Serde<V>
 }
 
-/** A record to publish. `K` and `V` are the types of the topic's serdes. */
-export type Message<K, V> = {
-  /** The value. */
-  readonly value: V
-  /** Headers by name. Default: none. */
-  readonly headers?: { readonly [name: string]: string | Uint8Array }
-  /** The partition. Default: the key chooses it, as in Java. */
-  readonly partition?: number
-  /** Epoch milliseconds. Default: now. */
-  readonly timestamp?: number
-} & (null extends K
-  ? {
-      /** The key. Default null: no key. */
-      readonly key?: K
-    }
-  : {
-      /** The key. */
-      readonly key: K
-    })
+/** A record to publish: value, key, headers, partition and timestamp. `K` and `V` are the types of the topic's serdes; a key may be left out where its type has null. */
+export type Message<K, V> = Publisher.Message<K, V>
 
 /**
  * Describes a topic. Keys and values without a serde are text or bytes.
