@@ -7,6 +7,7 @@ import { advance, append, inTime, scenario, settle } from "../bus.ts"
 import { acks, control, noting, operator, soon, startIn, target, write } from "./fleet.ts"
 
 const reason = "the bank is down"
+const held = { ...target, reason, by: "ann" } as const
 const pause = { verb: "pause", binding: "orders", reason, by: "ann" } as const
 const id = "6f1c1f6e-0000-4000-8000-000000000001"
 
@@ -57,6 +58,23 @@ describe("commands to a fleet", () => {
         assert.strictEqual(new Set(answers.map(({ process }) => process)).size, 3)
         for (const { connector } of apps) assert.strictEqual(yield* connector.getState("orders"), state)
       }
+    })
+  )
+
+  scenario("OPS-14 a command right behind a release finds the hold released, though both are read at once", () =>
+    Effect.gen(function* () {
+      const { fleet, app } = yield* oneProcess
+      yield* inTime(fleet.hold(held))
+      yield* soon
+      assert.strictEqual(yield* app.connector.getState("orders"), "PAUSED")
+      const releasing = yield* Effect.forkChild(fleet.release({ ...target, reason: "the bank is back" }))
+      yield* settle
+      const { answers } = yield* command(fleet, { ...pause, verb: "resume" })
+      assert.isTrue(yield* Fiber.join(releasing))
+      assert.deepStrictEqual(
+        answers.map(({ state, error }) => [state, error]),
+        [["done", undefined]]
+      )
     })
   )
 

@@ -35,17 +35,36 @@ const tell = (next: Live): void => {
 }
 
 const received = (state: State, by: "stream" | "polling"): void => {
-  for (const { key, lag } of state.bindings)
-    if (lag !== undefined) lags.set(key, [...(lags.get(key) ?? []), lag].slice(-mostPoints))
+  for (const { key, lag } of state.bindings) if (lag !== undefined) pointed(key, lag)
   tell({ state: { ...state, bindings: state.bindings.map(sameAsBefore) }, by })
+}
+
+const pointed = (key: string, lag: number): void => {
+  const points = lags.get(key)
+  if (points === undefined) lags.set(key, [lag])
+  else if (points.push(lag) > mostPoints) points.shift()
 }
 
 /** The binding as it was, where nothing of it has changed: then its row is not drawn again. */
 const sameAsBefore = (binding: BindingSummary): BindingSummary => {
   const before = known.get(binding.key)
-  if (before !== undefined && JSON.stringify(before) === JSON.stringify(binding)) return before
+  if (before !== undefined && isSame(before, binding)) return before
   known.set(binding.key, binding)
   return binding
+}
+
+/** Compares values of JSON, and leaves nothing to collect behind it: a state has hundreds of bindings. */
+const isSame = (one: unknown, other: unknown): boolean => {
+  if (one === other) return true
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false
+  const [left, right] = [one as Readonly<Record<string, unknown>>, other as Readonly<Record<string, unknown>>]
+  let members = 0
+  for (const name in left) {
+    if (!isSame(left[name], right[name])) return false
+    members++
+  }
+  for (const _ in right) members--
+  return members === 0
 }
 
 export const current = (): Live => live

@@ -124,7 +124,9 @@ interface BindingsProps {
 const Bindings = ({ bindings, isOutside }: BindingsProps) => {
   const [text, setText] = useState("")
   const [showsAll, setShowsAll] = useState(false)
-  const found = bindings.filter(({ key, topic, groupId }) => `${key} ${topic} ${groupId}`.includes(text.trim()))
+  const wanted = text.trim()
+  const found =
+    wanted === "" ? bindings : bindings.filter((each) => `${each.key} ${each.topic} ${each.groupId}`.includes(wanted))
   const rows = showsAll ? found : found.slice(0, mostRows)
   return (
     <>

@@ -15,7 +15,9 @@ export const duration = (millis: number): string => {
   return `${Math.floor(whole / day)} days`
 }
 
-export const number = (value: number): string => value.toLocaleString("en")
+const format = new Intl.NumberFormat("en")
+
+export const number = (value: number): string => format.format(value)
 
 /** Such as `1 record` and `2 records`. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>

@@ -79,9 +79,11 @@ export const join = Effect.fnUntraced(function* (
     control: () => problem() ?? holds.knowledge()
   })
 
+  const given: Array<() => void> = []
   const open = Control.open(broker, topics.control, clock, (command, isRepeated) => {
     // Commands that were there before operators saw this process were for others.
-    if (holds.knowledge() === "known" || visibility.reaches(command)) commands.obey(command, isRepeated)
+    if (holds.knowledge() === "known" || visibility.reaches(command))
+      given.push(() => commands.obey(command, isRepeated))
   }).pipe(Scope.provide(clients))
   const look = Effect.gen(function* () {
     const control = read.control ?? (yield* open)
@@ -91,6 +93,8 @@ export const join = Effect.fnUntraced(function* (
     holds.become("known")
     const isNews = yield* apply
     read.obeys = control.newest()
+    // A command comes behind the release in front of it: before that, it would be refused for the hold.
+    for (const obey of given.splice(0)) obey()
     // The operator who has written it waits for the next heartbeat.
     if (isNews) yield* holdsHaveChanged.open
     yield* Effect.sleep(pollMillis)
