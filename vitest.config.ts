@@ -20,15 +20,17 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
-/** Files whose tests touch nothing but brokers in memory, each test with one of its own. */
-const inMemory = ["packages/{config,core,node,testkit}/test/**/*.test.ts", "test/{cases,scenarios}/**/*.test.ts"]
+/** Files that keep nothing in their process for the next file. Loading the modules takes longer than most of them: a worker loads them once. */
+const sharing = ["packages/*/test/**/*.test.ts", "test/{cases,integration,outbox,scenarios,security}/**/*.test.ts"]
 
-/** Of these folders: files with a real Kafka, a database, a process, the real clock, the time zone of their own process, or minutes of computing. */
-const outside = [
+/** Of these folders: files with settings or listeners of their own process, whose memory is measured, or that compute for minutes. */
+const isolated = [
+  "packages/{examples,kafka-runner}/test/**/*.test.ts",
   "packages/core/test/breaker/ownership.test.ts",
   "packages/core/test/replay/replayOnKafka.test.ts",
   "packages/testkit/test/TestBus.test.ts",
   "test/cases/c{03,30,31,35,37,38,41,42,43,56,64}-*.test.ts",
+  "test/integration/*{igures,eap,argeLetters}*.test.ts",
   "test/scenarios/lifecycle/{churn,shutdown}.test.ts"
 ]
 
@@ -46,19 +48,13 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: "outside",
-          include: [
-            "packages/!(config|core|node|testkit)/test/**/*.test.ts",
-            "test/!(cases|scenarios)/**/*.test.ts",
-            "test/*.test.ts",
-            ...outside
-          ]
+          name: "isolated",
+          include: ["test/!(cases|integration|outbox|scenarios|security)/**/*.test.ts", "test/*.test.ts", ...isolated]
         }
       },
       {
         extends: true,
-        // Loading the modules takes longer than most of these files: a worker loads them once.
-        test: { name: "in memory", isolate: false, include: inMemory, exclude: outside }
+        test: { name: "sharing modules", isolate: false, include: sharing, exclude: isolated }
       }
     ]
   }

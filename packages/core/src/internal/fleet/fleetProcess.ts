@@ -66,8 +66,7 @@ export const join = Effect.fnUntraced(function* (
   const { problem, failed, worked } = makeProblem(topics.control)
   const commands = yield* commandsOf({ id, host: hostname, members, nowMillis: clock.nowMillis }, publisher)
   const read: { control?: Control.Control; obeys?: bigint | undefined } = {}
-  const visibility = makeVisibility()
-  const holdsHaveChanged = Latch.makeUnsafe(false)
+  const [visibility, holdsHaveChanged] = [makeVisibility(), Latch.makeUnsafe(false)]
   const holds = ProcessHolds.make({
     ...{ clock, topic: topics.control, onControlUnavailable: options.onControlUnavailable },
     holds: () => read.control?.holds ?? new Map(),
@@ -79,11 +78,9 @@ export const join = Effect.fnUntraced(function* (
     control: () => problem() ?? holds.knowledge()
   })
 
-  const given: Array<() => void> = []
   const open = Control.open(broker, topics.control, clock, (command, isRepeated) => {
     // Commands that were there before operators saw this process were for others.
-    if (holds.knowledge() === "known" || visibility.reaches(command))
-      given.push(() => commands.obey(command, isRepeated))
+    if (holds.knowledge() === "known" || visibility.reaches(command)) commands.accept(command, isRepeated)
   }).pipe(Scope.provide(clients))
   const look = Effect.gen(function* () {
     const control = read.control ?? (yield* open)
@@ -93,8 +90,7 @@ export const join = Effect.fnUntraced(function* (
     holds.become("known")
     const isNews = yield* apply
     read.obeys = control.newest()
-    // A command comes behind the release in front of it: before that, it would be refused for the hold.
-    for (const obey of given.splice(0)) obey()
+    commands.obeyAccepted()
     // The operator who has written it waits for the next heartbeat.
     if (isNews) yield* holdsHaveChanged.open
     yield* Effect.sleep(pollMillis)
@@ -113,11 +109,11 @@ export const join = Effect.fnUntraced(function* (
     )
   })
   // A hold may end by itself before the process knows the cluster's time: the first heartbeat tells it.
-  const start = awaitAtMost(Effect.ignore(beat), firstBeatMillis)
+  const begin = Effect.andThen(awaitAtMost(Effect.ignore(beat), firstBeatMillis), Effect.forever(look))
   // Closed behind the loops: a heartbeat after the tombstone would be that of a process that lives.
   const leave = publisher.publish({ partition: 0, key: Format.bytesOf(Heartbeats.keyOf(id)), value: null })
   yield* Effect.addFinalizer(() => awaitAtMost(Effect.ignore(leave), leaveMillis))
-  yield* Effect.forkScoped(keepRunning("fleet control", Effect.andThen(start, Effect.forever(look))))
+  yield* Effect.forkScoped(keepRunning("fleet control", begin))
   yield* Effect.forkScoped(Effect.andThen(Effect.sleep(controlTimeoutMillis), giveUp))
   yield* Effect.forkScoped(keepRunning("fleet holds", Effect.forever(Effect.andThen(Effect.sleep(1_000), apply))))
   yield* Effect.forkScoped(
@@ -226,7 +222,10 @@ const heartbeats = (
   )
 }
 
-/** Obeys each command once, each in a fiber of its own: a stop must not hold up the next command. */
+/**
+ * Obeys each command once, each in a fiber of its own: a stop must not hold up the next command. Accepted commands wait until the holds in front of them are applied: right behind a
+ * release, a resume would be refused for the hold.
+ */
 const commandsOf = Effect.fnUntraced(function* (process: Execution.Obeying, publisher: Publisher.FleetPublisher) {
   const fork = yield* FiberSet.makeRuntime()
   const last = new Map<string, Execution.Ack>()
@@ -253,5 +252,11 @@ const commandsOf = Effect.fnUntraced(function* (process: Execution.Obeying, publ
     // The first answer may be gone from the topic by now.
     else if (given !== undefined) fork(publish(command.id, given))
   }
-  return { obey }
+  const accepted: Array<() => void> = []
+  return {
+    accept: (command: ReadCommand, isRepeated: boolean) => void accepted.push(() => obey(command, isRepeated)),
+    obeyAccepted: () => {
+      for (const run of accepted.splice(0)) run()
+    }
+  }
 })
