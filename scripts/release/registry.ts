@@ -50,7 +50,9 @@ export const isPublished = async ({ name, version, path }: Tarball, registry: st
 }
 
 const integrityOf = async (spec: string, registry: string | undefined): Promise<string | undefined> => {
-  const args = ["view", spec, "dist.integrity", "--json", "--prefer-online", ...options(registry)]
+  // Nothing is uploaded yet: a person who runs the command again waits less than for npm's own retries.
+  const flags = ["--json", "--prefer-online", "--fetch-retries=0", ...options(registry)]
+  const args = ["view", spec, "dist.integrity", ...flags]
   try {
     const answer = (await promisify(execFile)("npm", args)).stdout.trim()
     // A package that exists without this version has an empty answer.

@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net"
 
 export interface Registry {
   readonly url: string
-  /** Variables that log npm in. */
-  readonly environment: Record<string, string>
+  /** The content of an `.npmrc` that logs npm in. */
+  readonly login: string
   /** `name@version` of the uploads, in their order. */
   readonly published: ReadonlyArray<string>
   /** Puts other content under a name and version. */
@@ -52,7 +52,7 @@ export const startRegistry = async (): Promise<Registry> => {
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}/`
   return {
     url: `http://${address}`,
-    environment: { [`npm_config_//${address}:_authToken`]: "none", npm_config_fetch_retries: "0" },
+    login: `//${address}:_authToken=none\nfetch-retries=0\n`,
     published,
     occupy: (name, version) => put(name, version, "sha512-b3RoZXI="),
     refuseOnce: (name) => void refused.add(name),
