@@ -28,6 +28,7 @@ const isolated = [
   "packages/{examples,kafka-runner}/test/**/*.test.ts",
   "packages/core/test/breaker/ownership.test.ts",
   "packages/core/test/replay/replayOnKafka.test.ts",
+  "packages/node/test/outbox/*.test.ts",
   "packages/testkit/test/TestBus.test.ts",
   "test/cases/c{03,30,31,35,37,38,41,42,43,56,64}-*.test.ts",
   "test/integration/*{igures,eap,argeLetters}*.test.ts",

@@ -11,7 +11,7 @@ const siblings = {
   kafkajs: ["core"],
   observability: ["core"],
   outbox: ["core"],
-  node: ["config", "core", "kafkajs", "testkit"],
+  node: ["config", "core", "kafkajs", "outbox", "testkit"],
   redis: ["core"],
   avro: ["core"],
   testkit: ["core", "outbox"],
@@ -76,7 +76,8 @@ const rooms = {
     "console",
     "requests"
   ],
-  cli: ["console", "remote", "outbox", "dlt"]
+  cli: ["console", "remote", "outbox", "dlt"],
+  node: ["outbox"]
 }
 
 const oneOf = (names) => `(?:${names.join("|")})`

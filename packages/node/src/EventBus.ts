@@ -30,9 +30,11 @@ import {
   type ReplayRun,
   type Snapshot
 } from "@eventbus/core"
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
+import { BusOutboxState, type OutboxReason } from "./BusOutbox.ts"
 import { NotReady } from "./EventBusErrors.ts"
 import type { EventBusOptions } from "./EventBusOptions.ts"
+import { busHealth } from "./internal/busHealth.ts"
 import * as Lifecycle from "./internal/lifecycle.ts"
 import * as Program from "./internal/program.ts"
 import { promised } from "./internal/promised.ts"
@@ -47,12 +49,12 @@ export interface BusHealth {
   readonly status: Health.Status
   /** Liveness: false only where a restart of this process can help. */
   readonly live: boolean
-  /** Readiness: each started consumer consumes, and nothing holds it. */
+  /** Readiness: each started consumer consumes, and nothing holds it; a dispatcher of the outbox has reached its database. */
   readonly ready: boolean
   /** Everything that is not as it should be, the worst first. */
   readonly reasons: ReadonlyArray<{
-    /** Its kind, such as `ClusterUnreachable`; `NotRunning` for a bus that does not run. */
-    readonly type: Health.Reason["_tag"] | "NotRunning"
+    /** Its kind, such as `ClusterUnreachable`; `NotRunning` for a bus that does not run; `OutboxDown` and `OutboxDegraded` for its dispatcher. */
+    readonly type: Health.Reason["_tag"] | OutboxReason["type"] | "NotRunning"
     /** The same in words. */
     readonly message: string
   }>
@@ -139,7 +141,7 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
     const services = lifecycle.services()
     if (services === undefined) return notRunning
     const now = Effect.runSyncWith(services)(EventBusConnector.EventBusConnector.use(({ health }) => health))
-    return { ...now, reasons: now.reasons.map((reason) => ({ type: reason._tag, message: Health.describe(reason) })) }
+    return busHealth(now, options.outbox && Context.get(services, BusOutboxState))
   }
   return {
     start,

@@ -1,6 +1,7 @@
 /** The options of a bus. */
 import type { Audit, Broker, EventBusConnector, EventBusEvent, Fleet, IdempotencyStore } from "@eventbus/core"
 import type { Layer } from "effect"
+import type { BusOutbox } from "./BusOutbox.ts"
 import type { Consumer } from "./Consumer.ts"
 import type { SharedSettings } from "./ConsumerOptions.ts"
 import type { KafkaConnection, KafkaOptions, ProducerOptions } from "./KafkaOptions.ts"
@@ -34,6 +35,8 @@ export interface EventBusOptions {
   readonly producer?: ProducerOptions
   /** The store of consumers with `idempotency`: `memory` for one process, or the layer of a store, such as `RedisIdempotencyStore.layer({ host })`. Default: none. */
   readonly idempotencyStore?: "memory" | Layer.Layer<IdempotencyStore.IdempotencyStore, unknown>
+  /** The dispatcher of an outbox, which `outboxDispatcher` of `@eventbus/node/outbox` makes: the bus starts it, shows it in its health, and stops it behind its consumers. Default: none. */
+  readonly outbox?: BusOutbox
   /** The fleet that the process joins. `{}` has the defaults. Default: none. */
   readonly fleet?: Plain<Partial<Fleet.Settings>>
   /** The audit log of operators' actions. `{}` has the defaults. Default: none. */

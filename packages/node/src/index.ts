@@ -2,6 +2,7 @@
  * Everything that a program without Effect imports: the bus, its consumers, rules for errors, serdes, topics.
  */
 export { EventBusError, LetterTransform, Serde } from "@eventbus/core"
+export type { BusOutbox, OutboxReason } from "./BusOutbox.ts"
 export { batchConsumer, type Consumer, consumer, transactionalConsumer } from "./Consumer.ts"
 export type {
   BatchConsumerOptions,

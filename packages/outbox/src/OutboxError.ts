@@ -4,12 +4,15 @@ import { Schema } from "effect"
 /** A write or a registration outside a transaction. Nothing was inserted. Call it inside `sql.withTransaction` (outbox seed §3). */
 export class NotInTransaction extends Schema.TaggedError<NotInTransaction>()("NotInTransaction", {
   /** The call that needs a transaction, such as `currentConnection`. */
-  operation: Schema.String
+  operation: Schema.String,
+  /** What was given instead of a transaction that Effect does not own, and what to pass, in words. Absent for a transaction of Effect. */
+  detail: Schema.optionalKey(Schema.String)
 }) {
   /** Repeating the same call cannot help. */
   readonly retryable = false
   override get message(): string {
-    return `${this.operation} needs an open transaction. Call it inside sql.withTransaction, so that event and data commit together.`
+    const { operation, detail = "call it inside sql.withTransaction" } = this
+    return `${operation} needs an open transaction, so that event and data commit together: ${detail}.`
   }
 }
 

@@ -4,13 +4,19 @@ import { Clock, Context, Effect, Layer, Option, Tracer } from "effect"
 import * as EventEnvelope from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
 import { checkEnvelope } from "./internal/base/envelope.ts"
-import { writer as kinds } from "./internal/base/optionKinds.ts"
+import { checkTableName } from "./internal/base/identifier.ts"
+import { foreignDialect, foreignWriter as foreignKinds, writer as kinds } from "./internal/base/optionKinds.ts"
 import { checkOptions, problemsOf } from "./internal/base/options.ts"
 import { runHook } from "./internal/delivery/writerHooks.ts"
 import { noteWrite } from "./internal/delivery/writeTimes.ts"
-import { encoded } from "./internal/store/insertStatement.ts"
+import { foreignDialects } from "./internal/store/dialect.ts"
+import { encoded, type InsertStatement, insertStatements } from "./internal/store/insertStatement.ts"
+import { defaultTable, tableNames } from "./internal/store/tableNames.ts"
+import { notifyStatement, proveTransaction } from "./internal/store/transactionProof.ts"
+import { defaultCodec, type JsonCodec } from "./JsonCodec.ts"
 import {
   InvalidEnvelope,
+  type InvalidIdentifier,
   type InvalidOutboxConfig,
   type NotInTransaction,
   type OutboxStoreError,
@@ -18,7 +24,7 @@ import {
   type RollbackHookUnsupported
 } from "./OutboxError.ts"
 import { OutboxStore } from "./OutboxStore.ts"
-import { TxContext } from "./TxContext.ts"
+import { type Execute, foreignOnly, TxContext } from "./TxContext.ts"
 import { noop, WriteRefused, type WriterHook } from "./WriterHook.ts"
 
 /** The errors of a write. After any of them nothing of that write is in the table. */
@@ -69,15 +75,70 @@ export const make: (
 ) => Effect.Effect<OutboxWriter["Service"], InvalidOutboxConfig, OutboxStore | TxContext> = Effect.fnUntraced(
   function* (options = {}) {
     yield* checkOptions("OutboxWriter", [problemsOf(options, kinds)])
-    const store = yield* OutboxStore
-    const tx = yield* TxContext
+    const { insertStatements } = yield* OutboxStore
+    return yield* writerOf(yield* TxContext, options, {
+      before: () => Effect.void,
+      statements: (events) => insertStatements(events, options.claimedBy)
+    })
+  }
+)
+
+/** A writer to the store's table, as a layer. Fails on wrong settings. */
+export const layer = (
+  options?: WriterOptions
+): Layer.Layer<OutboxWriter, InvalidOutboxConfig, OutboxStore | TxContext> => Layer.effect(OutboxWriter, make(options))
+
+/** Settings of a writer to transactions of other clients. */
+export interface ForeignOptions {
+  /** The database: PostgreSQL, or MySQL and MariaDB. */
+  readonly dialect: "pg" | "mysql"
+  /** The event table, optionally qualified by a schema. Default `outbox_event`. */
+  readonly table?: string
+  /** The codec of headers. Default: flat JSON. */
+  readonly codec?: JsonCodec
+  /**
+   * On PostgreSQL, wakes the relays with the commit of each write, so that the poll interval does not bound its latency. PostgreSQL commits such transactions one after the other: they
+   * halve the throughput of small ones. Default false.
+   */
+  readonly notify?: boolean
+}
+
+/**
+ * A writer for programs without a `SqlClient`: it writes in the transactions that `TxContext.join` makes known, and only there. It asks the database for a proof that the statements
+ * run in an open transaction, and fails with `NotInTransaction` otherwise. Fails on wrong settings.
+ */
+export const foreign: (
+  options: ForeignOptions
+) => Effect.Effect<OutboxWriter["Service"], InvalidOutboxConfig | InvalidIdentifier> = Effect.fnUntraced(
+  function* (options) {
+    yield* checkOptions("OutboxWriter.foreign", [problemsOf(options, foreignKinds, { dialect: foreignDialect })])
+    const { table = defaultTable, codec = defaultCodec, notify = false } = options
+    const names = tableNames(yield* checkTableName(table))
+    const dialect = foreignDialects[options.dialect]
+    const wakeup = notify && options.dialect === "pg" ? [notifyStatement(names)] : []
+    return yield* writerOf(foreignOnly, {}, {
+      before: (execute) => proveTransaction(dialect, names, execute),
+      statements: (events) => [...insertStatements(dialect, names.table, codec, events, undefined), ...wakeup]
+    })
+  }
+)
+
+/** What writers differ in. */
+interface Statements {
+  /** Runs when the events are encoded and nothing is in the table. */
+  readonly before: (execute: Execute) => Effect.Effect<void, NotInTransaction | OutboxStoreError>
+  readonly statements: (events: ReadonlyArray<EventEnvelope.EventEnvelope>) => ReadonlyArray<InsertStatement>
+}
+
+const writerOf = Effect.fnUntraced(
+  function* (tx: TxContext["Service"], { hook = noop }: WriterOptions, { before, statements: statementsOf }: Statements) {
     const clock = yield* Clock.Clock
-    const { hook = noop, claimedBy } = options
 
     const insert = Effect.fnUntraced(function* (events: ReadonlyArray<EventEnvelope.EventEnvelope>) {
       const execute = yield* tx.currentConnection
       const { afterWrite, afterCommit, afterRollback } = hook
-      const statements = yield* encoded(() => store.insertStatements(events, claimedBy))
+      const statements = yield* encoded(() => statementsOf(events))
+      yield* before(execute)
       let isInserted = false
       // Before the insert: a transaction that cannot run the hook refuses the write while nothing is in the table.
       if (afterRollback !== undefined) {
@@ -118,11 +179,6 @@ export const make: (
     })
   }
 )
-
-/** A writer to the store's table, as a layer. Fails on wrong settings. */
-export const layer = (
-  options?: WriterOptions
-): Layer.Layer<OutboxWriter, InvalidOutboxConfig, OutboxStore | TxContext> => Layer.effect(OutboxWriter, make(options))
 
 type Events = ReadonlyArray<EventEnvelope.EventEnvelope>
 

@@ -91,41 +91,48 @@ export class TxContext extends Context.Service<
   }
 >()("@eventbus/outbox/TxContext") {}
 
+/** The service for a fiber in a foreign transaction, which comes first, and in one of `own`. */
+const foreignOr = (own: TxContext["Service"]): TxContext["Service"] => {
+  const either = <A, E>(
+    foreign: (tx: ForeignTransaction) => Effect.Effect<A>,
+    otherwise: Effect.Effect<A, E>
+  ): Effect.Effect<A, E> =>
+    Effect.flatMap(Foreign, (tx): Effect.Effect<A, E> => (tx === undefined ? otherwise : foreign(tx)))
+  return TxContext.of({
+    isTransactionActive: either(() => Effect.succeed(true), own.isTransactionActive),
+    currentConnection: either(({ execute }) => Effect.succeed(execute), own.currentConnection),
+    afterCommit: (effect) =>
+      either((tx) => Effect.sync(() => void tx.onCommit.push(effect)), own.afterCommit(effect)),
+    afterRollback: (effect) =>
+      either((tx) => Effect.sync(() => void tx.onRollback.push(effect)), own.afterRollback(effect))
+  })
+}
+
+const outside = (operation: string) => Effect.fail(new NotInTransaction({ operation }))
+
+/** Joins foreign transactions alone, for a program without a `SqlClient`. */
+export const foreignOnly: TxContext["Service"] = foreignOr({
+  isTransactionActive: Effect.succeed(false),
+  currentConnection: outside("currentConnection"),
+  afterCommit: () => outside("afterCommit"),
+  afterRollback: () => outside("afterRollback")
+})
+
 /** Joins the transactions of the `SqlClient`, and foreign ones. */
 export const layer: Layer.Layer<TxContext, never, SqlClient.SqlClient> = Layer.effect(
   TxContext,
   Effect.map(SqlClient.SqlClient, (sql) => {
     const inSql = Effect.map(connectionOf(sql), (connection) => connection !== undefined)
     const execute: Execute = (text, params) => Effect.catch(sql.unsafe(text, params).raw, failed(sql, "insert"))
-    const either = <A, E>(
-      operation: string,
-      foreign: (tx: ForeignTransaction) => Effect.Effect<A, E>,
-      own: Effect.Effect<A, E>
-    ): Effect.Effect<A, E | NotInTransaction> =>
-      Effect.flatMap(
-        Foreign,
-        (tx): Effect.Effect<A, E | NotInTransaction> =>
-          tx !== undefined
-            ? foreign(tx)
-            : Effect.flatMap(
-                inSql,
-                (active): Effect.Effect<A, E | NotInTransaction> =>
-                  active ? own : Effect.fail(new NotInTransaction({ operation }))
-              )
-      )
-    return TxContext.of({
-      isTransactionActive: Effect.flatMap(Foreign, (tx) => (tx === undefined ? inSql : Effect.succeed(true))),
-      currentConnection: either<Execute, never>(
-        "currentConnection",
-        (tx) => Effect.succeed(tx.execute),
-        Effect.succeed(execute)
-      ),
-      afterCommit: (effect) =>
-        either("afterCommit", (tx) => Effect.sync(() => void tx.onCommit.push(effect)), sql.afterCommit(effect)),
+    const inside = <A, E>(operation: string, own: Effect.Effect<A, E>): Effect.Effect<A, E | NotInTransaction> =>
+      Effect.flatMap(inSql, (active): Effect.Effect<A, E | NotInTransaction> => (active ? own : outside(operation)))
+    return foreignOr({
+      isTransactionActive: inSql,
+      currentConnection: inside("currentConnection", Effect.succeed(execute)),
+      afterCommit: (effect) => inside("afterCommit", sql.afterCommit(effect)),
       afterRollback: (effect) =>
-        either(
+        inside(
           "afterRollback",
-          (tx) => Effect.sync(() => void tx.onRollback.push(effect)),
           Effect.flatMap(hooksOf(sql), (hooks) =>
             hooks === undefined
               ? Effect.fail(new RollbackHookUnsupported({ operation: "afterRollback" }))

@@ -1,7 +1,7 @@
 /** Reads the options of a bus into a configuration. All mistakes are told at once, by the names that the options have. */
 import { Configuration, type Handler, type Handlers } from "@eventbus/config"
 import { EventBusError, type IdempotencyStore } from "@eventbus/core"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import type { Consumer } from "../Consumer.ts"
 import type { EventBusOptions } from "../EventBusOptions.ts"
 import * as PlainSettings from "./plainSettings.ts"
@@ -11,6 +11,7 @@ type Issue = EventBusError.ConfigurationIssue
 /** The names of all options. The type asks for each of them. */
 const known: { readonly [N in keyof Required<EventBusOptions>]: true } = {
   ...{ kafka: true, clusters: true, consumers: true, defaults: true, producer: true, idempotencyStore: true },
+  outbox: true,
   ...{ fleet: true, audit: true, signals: true, log: true, onEvent: true, extension: true }
 }
 
@@ -70,7 +71,7 @@ const isConsumer = (value: unknown): value is Consumer =>
 
 /** The mistakes that no configuration file can have. */
 const ownIssues = (options: EventBusOptions): ReadonlyArray<Issue> => {
-  const { kafka, clusters = {}, consumers = {} } = options
+  const { kafka, clusters = {}, consumers = {}, outbox } = options
   const all = Object.entries({ ...(kafka === undefined ? {} : { kafka }), ...below("clusters", clusters) })
   const aliases = [...(kafka === undefined ? [] : ["default"]), ...Object.keys(clusters)]
   return [
@@ -81,6 +82,9 @@ const ownIssues = (options: EventBusOptions): ReadonlyArray<Issue> => {
     ...all
       .filter(([, cluster]) => typeof cluster !== "object" || cluster === null)
       .map(([path, cluster]) => ({ path, found: JSON.stringify(cluster), allowed: aCluster })),
+    ...(outbox === undefined || Layer.isLayer(outbox?.layer)
+      ? []
+      : [{ path: "outbox", found: "something else", allowed: "what outboxDispatcher({ ... }) answers" }]),
     ...Object.entries(below("consumers", consumers)).flatMap(([path, consumer]) =>
       isConsumer(consumer)
         ? [...clusterIssues(path, consumer, aliases, options), ...storeIssues(path, consumer, options)]

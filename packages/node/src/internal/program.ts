@@ -2,6 +2,7 @@
 import { Configuration } from "@eventbus/config"
 import { EventBusConnector, IdempotencyStore } from "@eventbus/core"
 import { Effect, Layer } from "effect"
+import { BusOutboxState } from "../BusOutbox.ts"
 import type { EventBusOptions } from "../EventBusOptions.ts"
 import * as BusConfiguration from "./configuration.ts"
 import * as Kafka from "./kafka.ts"
@@ -9,7 +10,7 @@ import * as Logging from "./logging.ts"
 import * as Publishing from "./publishing.ts"
 
 /** The services that the methods of a bus use. */
-export type Services = EventBusConnector.EventBusConnector | Publishing.Publishing
+export type Services = EventBusConnector.EventBusConnector | Publishing.Publishing | BusOutboxState
 
 /** Building it fails with `ConfigurationValidation`, which lists all mistakes, and then nothing was started. */
 export const layer = (options: EventBusOptions): Layer.Layer<Services, unknown> =>
@@ -25,11 +26,16 @@ const checked = (options: EventBusOptions, configuration: Configuration.Configur
   return extension.pipe(
     Layer.provideMerge(listening(options)),
     Layer.provideMerge(Layer.provide(consumers, storeOf(options))),
+    // Handlers write events while they drain, so the dispatcher closes behind them.
+    Layer.provideMerge(outboxOf(options)),
     // Handlers publish while they drain, so the producers close behind them.
     Layer.provideMerge(Publishing.layer(producer)),
     Layer.provide(Kafka.layer(brokers))
   )
 }
+
+const outboxOf = ({ outbox }: EventBusOptions) =>
+  outbox === undefined ? Layer.succeed(BusOutboxState, { reason: () => undefined }) : outbox.layer
 
 const listening = ({ onEvent }: EventBusOptions) =>
   onEvent === undefined

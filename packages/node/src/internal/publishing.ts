@@ -51,7 +51,8 @@ const provided = <K, V>(
   }
 }
 
-const producerOptions = ({
+/** Options of a producer, as the core takes them. */
+export const producerOptions = ({
   linger,
   deliveryTimeout,
   closeTimeout,

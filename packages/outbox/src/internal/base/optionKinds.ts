@@ -54,6 +54,12 @@ export const store: Table = { table: Kinds.string, codec, onDone: Kinds.oneOf(["
 /** Options of `OutboxWriter`. */
 export const writer: Table = { hook, claimedBy: text(128) }
 
+/** Options of a writer to transactions of other clients, beside `dialect`, which is required. */
+export const foreignWriter: Table = { table: Kinds.string, codec, notify: Kinds.flag }
+
+/** The databases of such a writer. */
+export const foreignDialect: Kinds.Kind = Kinds.oneOf(["pg", "mysql"])
+
 /** The claims of a part, and how long they last. */
 const claimLocking = Kinds.struct({}, { owner: text(128), lockTimeout: OutboxRanges.claims.lockTimeout })
 

@@ -70,6 +70,9 @@ export const dialectOf = (sql: SqlClient.SqlClient): Dialect =>
     orElse: () => pg
   })
 
+/** The dialect of clients that are not Effect's. Their SQLite has no transactions that a database could tell from single statements. */
+export const foreignDialects = { pg, mysql } as const satisfies { readonly [N in DialectName]?: Dialect }
+
 /** The number of rows that a change affected: `rowCount` (PostgreSQL), `affectedRows` (MySQL), `changes` (SQLite). */
 export const affectedRows = (raw: unknown): number => {
   const result = raw as {

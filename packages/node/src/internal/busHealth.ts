@@ -1,0 +1,20 @@
+/** The health of a bus: that of its consumers, and beside it that of its outbox. */
+import { Health } from "@eventbus/core"
+import type { BusOutboxState } from "../BusOutbox.ts"
+import type { BusHealth } from "../EventBus.ts"
+
+/** A bus without consumers is ready when its outbox is. Nothing about an outbox makes a bus dead: no restart would help. */
+export const busHealth = (consumers: Health.Health, outbox: BusOutboxState["Service"] | undefined): BusHealth => {
+  const reasons = consumers.reasons.map((reason) => ({ type: reason._tag, message: Health.describe(reason) }))
+  const { status, live, ready } = consumers
+  if (outbox === undefined) return { status, live, ready, reasons }
+  const own = outbox.reason()
+  if (own === undefined) return { status, live, ready: reasons.length === 0, reasons }
+  const isDown = own.type === "OutboxDown"
+  return {
+    status: isDown ? "DOWN" : status === "UP" ? "DEGRADED" : status,
+    live,
+    ready: reasons.length === 0 && !isDown,
+    reasons: isDown || status !== "DOWN" ? [own, ...reasons] : [...reasons, own]
+  }
+}
