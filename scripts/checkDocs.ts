@@ -20,7 +20,7 @@ interface Example extends Block {
   readonly file: string
 }
 
-/** Every package, and what each of them depends on, can be imported by an example. */
+/** Every package, and what each of them and its tests depend on, can be imported by an example. */
 const linkModules = (): void => {
   const link = (name: string, target: string) => {
     const path = join(folder, "node_modules", name)
@@ -30,9 +30,9 @@ const linkModules = (): void => {
   }
   for (const manifest of globSync("packages/*/package.json", { cwd: root })) {
     const home = join(root, dirname(manifest))
-    const { name, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, manifest), "utf8"))
+    const { name, dependencies, peerDependencies, devDependencies } = JSON.parse(readFileSync(join(root, manifest), "utf8"))
     link(name, home)
-    for (const dependency of Object.keys({ ...dependencies, ...peerDependencies })) {
+    for (const dependency of Object.keys({ ...dependencies, ...peerDependencies, ...devDependencies })) {
       const target = join(home, "node_modules", dependency)
       if (existsSync(target)) link(dependency, target)
     }

@@ -14,7 +14,7 @@ export interface OutboxReason {
 export class BusOutboxState extends Context.Service<
   BusOutboxState,
   {
-    /** What is known, without I/O. Undefined when there is nothing to say. */
+    /** The worst that is known now, without I/O. Undefined when all is well. */
     readonly reason: () => OutboxReason | undefined
   }
 >()("@eventbus/node/BusOutboxState") {}

@@ -25,7 +25,7 @@ import { Settings } from "@eventbus/config"
 import {
   type ConsumerRecord,
   EventBusConnector,
-  Health,
+  type Health,
   type Replay,
   type ReplayRun,
   type Snapshot

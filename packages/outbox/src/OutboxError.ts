@@ -5,7 +5,7 @@ import { Schema } from "effect"
 export class NotInTransaction extends Schema.TaggedError<NotInTransaction>()("NotInTransaction", {
   /** The call that needs a transaction, such as `currentConnection`. */
   operation: Schema.String,
-  /** What was given instead of a transaction that Effect does not own, and what to pass, in words. Absent for a transaction of Effect. */
+  /** The thing that was given instead of a transaction of another client, and the one to pass, in words. Absent for a transaction of Effect. */
   detail: Schema.optionalKey(Schema.String)
 }) {
   /** Repeating the same call cannot help. */

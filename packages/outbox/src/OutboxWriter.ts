@@ -116,69 +116,75 @@ export const foreign: (
     const names = tableNames(yield* checkTableName(table))
     const dialect = foreignDialects[options.dialect]
     const wakeup = notify && options.dialect === "pg" ? [notifyStatement(names)] : []
-    return yield* writerOf(foreignOnly, {}, {
-      before: (execute) => proveTransaction(dialect, names, execute),
-      statements: (events) => [...insertStatements(dialect, names.table, codec, events, undefined), ...wakeup]
-    })
+    return yield* writerOf(
+      foreignOnly,
+      {},
+      {
+        before: (execute) => proveTransaction(dialect, names, execute),
+        statements: (events) => [...insertStatements(dialect, names.table, codec, events, undefined), ...wakeup]
+      }
+    )
   }
 )
 
-/** What writers differ in. */
+/** The part that differs between writers. */
 interface Statements {
   /** Runs when the events are encoded and nothing is in the table. */
   readonly before: (execute: Execute) => Effect.Effect<void, NotInTransaction | OutboxStoreError>
   readonly statements: (events: ReadonlyArray<EventEnvelope.EventEnvelope>) => ReadonlyArray<InsertStatement>
 }
 
-const writerOf = Effect.fnUntraced(
-  function* (tx: TxContext["Service"], { hook = noop }: WriterOptions, { before, statements: statementsOf }: Statements) {
-    const clock = yield* Clock.Clock
+const writerOf = Effect.fnUntraced(function* (
+  tx: TxContext["Service"],
+  { hook = noop }: WriterOptions,
+  { before, statements: statementsOf }: Statements
+) {
+  const clock = yield* Clock.Clock
 
-    const insert = Effect.fnUntraced(function* (events: ReadonlyArray<EventEnvelope.EventEnvelope>) {
-      const execute = yield* tx.currentConnection
-      const { afterWrite, afterCommit, afterRollback } = hook
-      const statements = yield* encoded(() => statementsOf(events))
-      yield* before(execute)
-      let isInserted = false
-      // Before the insert: a transaction that cannot run the hook refuses the write while nothing is in the table.
-      if (afterRollback !== undefined) {
-        const rolledBack = runHook(hook, "afterRollback", events)
-        yield* tx.afterRollback(Effect.suspend(() => (isInserted ? rolledBack : Effect.void)))
-      }
-      noteWrite(events, clock.monotonicTimeNanosUnsafe())
-      for (const statement of statements) yield* execute(statement.text, statement.params)
-      isInserted = true
-      if (afterWrite !== undefined) yield* runHook(hook, "afterWrite", events)
-      if (afterCommit !== undefined) yield* tx.afterCommit(runHook(hook, "afterCommit", events))
-      return events.map((event) => event.eventId)
-    })
+  const insert = Effect.fnUntraced(function* (events: ReadonlyArray<EventEnvelope.EventEnvelope>) {
+    const execute = yield* tx.currentConnection
+    const { afterWrite, afterCommit, afterRollback } = hook
+    const statements = yield* encoded(() => statementsOf(events))
+    yield* before(execute)
+    let isInserted = false
+    // Before the insert: a transaction that cannot run the hook refuses the write while nothing is in the table.
+    if (afterRollback !== undefined) {
+      const rolledBack = runHook(hook, "afterRollback", events)
+      yield* tx.afterRollback(Effect.suspend(() => (isInserted ? rolledBack : Effect.void)))
+    }
+    noteWrite(events, clock.monotonicTimeNanosUnsafe())
+    for (const statement of statements) yield* execute(statement.text, statement.params)
+    isInserted = true
+    if (afterWrite !== undefined) yield* runHook(hook, "afterWrite", events)
+    if (afterCommit !== undefined) yield* tx.afterCommit(runHook(hook, "afterCommit", events))
+    return events.map((event) => event.eventId)
+  })
 
-    const writeAll: OutboxWriter["Service"]["writeAll"] = Effect.fnUntraced(function* (events) {
-      yield* tx.currentConnection
-      if (!Array.isArray(events)) return yield* new InvalidEnvelope({ field: "events", detail: "is no list" })
-      const trace = yield* traceparent
-      const made: Array<EventEnvelope.EventEnvelope> = []
-      for (const event of events) made.push(yield* envelopeOf(event, trace))
-      const changed = yield* beforeWrite(hook, made)
-      if (changed === null || changed.length === 0) return []
-      const chosen = changed === made ? made : yield* Effect.forEach(changed, checkEnvelope)
-      const twice = duplicateId(chosen)
-      if (twice !== undefined) {
-        return yield* new InvalidEnvelope({ field: "eventId", detail: `'${twice}' occurs twice in one write` })
-      }
-      return yield* insert(chosen)
-    })
+  const writeAll: OutboxWriter["Service"]["writeAll"] = Effect.fnUntraced(function* (events) {
+    yield* tx.currentConnection
+    if (!Array.isArray(events)) return yield* new InvalidEnvelope({ field: "events", detail: "is no list" })
+    const trace = yield* traceparent
+    const made: Array<EventEnvelope.EventEnvelope> = []
+    for (const event of events) made.push(yield* envelopeOf(event, trace))
+    const changed = yield* beforeWrite(hook, made)
+    if (changed === null || changed.length === 0) return []
+    const chosen = changed === made ? made : yield* Effect.forEach(changed, checkEnvelope)
+    const twice = duplicateId(chosen)
+    if (twice !== undefined) {
+      return yield* new InvalidEnvelope({ field: "eventId", detail: `'${twice}' occurs twice in one write` })
+    }
+    return yield* insert(chosen)
+  })
 
-    return OutboxWriter.of({
-      writeAll,
-      write: (event: Written | TypeName, payloadJson?: string) =>
-        Effect.map(
-          writeAll([payloadJson === undefined ? (event as Written) : { eventType: event as TypeName, payloadJson }]),
-          (ids) => ids[0]
-        )
-    })
-  }
-)
+  return OutboxWriter.of({
+    writeAll,
+    write: (event: Written | TypeName, payloadJson?: string) =>
+      Effect.map(
+        writeAll([payloadJson === undefined ? (event as Written) : { eventType: event as TypeName, payloadJson }]),
+        (ids) => ids[0]
+      )
+  })
+})
 
 type Events = ReadonlyArray<EventEnvelope.EventEnvelope>
 

@@ -101,8 +101,7 @@ const foreignOr = (own: TxContext["Service"]): TxContext["Service"] => {
   return TxContext.of({
     isTransactionActive: either(() => Effect.succeed(true), own.isTransactionActive),
     currentConnection: either(({ execute }) => Effect.succeed(execute), own.currentConnection),
-    afterCommit: (effect) =>
-      either((tx) => Effect.sync(() => void tx.onCommit.push(effect)), own.afterCommit(effect)),
+    afterCommit: (effect) => either((tx) => Effect.sync(() => void tx.onCommit.push(effect)), own.afterCommit(effect)),
     afterRollback: (effect) =>
       either((tx) => Effect.sync(() => void tx.onRollback.push(effect)), own.afterRollback(effect))
   })

@@ -56,8 +56,7 @@ const withDrizzle = ({ pool }: Schema): Client => {
 
 const withPrisma = ({ url }: Schema): Client => {
   const prisma = prismaOn(url)
-  const transaction = (work: Work) =>
-    prisma.$transaction((tx) => work(tx, (id) => tx.$executeRawUnsafe(insert, id)))
+  const transaction = (work: Work) => prisma.$transaction((tx) => work(tx, (id) => tx.$executeRawUnsafe(insert, id)))
   return { transaction, outside: prisma, close: () => prisma.$disconnect() }
 }
 

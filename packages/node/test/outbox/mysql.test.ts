@@ -60,7 +60,12 @@ whenUsable("outbox.write on MariaDB", problem, () => {
 
   it.each([
     ["a connection", (connection: mysql.PoolConnection): OutboxTransaction => connection],
-    ["a function that prepares", (connection: mysql.PoolConnection): OutboxTransaction => (sql, params) => connection.execute(sql, params as Array<string>)]
+    [
+      "a function that prepares",
+      (connection: mysql.PoolConnection): OutboxTransaction =>
+        (sql, params) =>
+          connection.execute(sql, params as Array<string>)
+    ]
   ])("RCH-09: %s writes with the commit, and nothing with a rollback", async (_, of) => {
     await transaction((connection) => outbox.writeAll(of(connection), [event("o-1"), event("o-2")]))
     const rolledBack = transaction(async (connection) => {
@@ -77,7 +82,7 @@ whenUsable("outbox.write on MariaDB", problem, () => {
       await expect(outbox.write(tx, event("o-1"))).rejects.toBeInstanceOf(OutboxError.NotInTransaction)
     }
     await refused(pool)
-    await refused((sql, params) => pool.query(sql, params))
+    await refused((sql, params) => pool.query(sql, [...params]))
     await refused(connection)
     await connection.beginTransaction()
     await connection.commit()

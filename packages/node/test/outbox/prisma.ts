@@ -7,6 +7,9 @@ import { type GetPrismaClientConfig, getPrismaClient } from "@prisma/client/runt
 
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql"
 
+/** The libraries of the workspace's TypeScript do not name it. */
+const { Module } = Reflect.get(globalThis, "WebAssembly") as { readonly Module: new (bytes: Uint8Array) => unknown }
+
 const config: GetPrismaClientConfig = {
   previewFeatures: [],
   clientVersion: "7.10.0",
@@ -18,7 +21,7 @@ const config: GetPrismaClientConfig = {
   compilerWasm: {
     getRuntime: () => import(`${compiler}.mjs`),
     getQueryCompilerWasmModule: async () =>
-      new WebAssembly.Module(Buffer.from((await import(`${compiler}.wasm-base64.mjs`)).wasm, "base64")),
+      new Module(Buffer.from((await import(`${compiler}.wasm-base64.mjs`)).wasm, "base64")),
     importName: "./query_compiler_fast_bg.js"
   }
 }

@@ -32,7 +32,10 @@ export const layer = (
       )
       // A function may wait for a secret, so it is asked in the background.
       if (typeof database !== "function") yield* Effect.mapError(Database.clientOf(database), unusable)
-      let reason: OutboxReason | undefined = { type: "OutboxDown", message: "The outbox has not reached its database yet" }
+      let reason: OutboxReason | undefined = {
+        type: "OutboxDown",
+        message: "The outbox has not reached its database yet"
+      }
       const keep = (now: OutboxReason | undefined) => {
         reason = now
       }
@@ -57,7 +60,9 @@ const again = Effect.fnUntraced(function* (run: Effect.Effect<never, unknown>, k
     const exit = yield* Effect.exit(run)
     const words = Exit.isFailure(exit) ? wordsOf(exit.cause) : "it ended"
     keep({ type: "OutboxDown", message: `The outbox does not run: ${words}` })
-    yield* LogLine.warning(`outbox: the dispatcher of the bus does not run, trying again in ${pauseMillis} ms: ${words}`)
+    yield* LogLine.warning(
+      `outbox: the dispatcher of the bus does not run, trying again in ${pauseMillis} ms: ${words}`
+    )
     yield* Effect.sleep(pauseMillis)
   }
 })
@@ -91,8 +96,15 @@ const reasonOf = ({ status, detail }: OutboxHealth.HealthReport): OutboxReason |
 }
 
 const dispatching = (options: OutboxDispatcherOptions) => {
-  const { table, interval = 1_000, purge, drainTimeout, lease, maxAttempts, onDone = "delete" } =
-    DispatcherChecks.plain(options)
+  const {
+    table,
+    interval = 1_000,
+    purge,
+    drainTimeout,
+    lease,
+    maxAttempts,
+    onDone = "delete"
+  } = DispatcherChecks.plain(options)
   const { missingTopics, timestamp, producer = {}, migrate = false } = options
   const named = table === undefined ? {} : { table }
   return Outbox.orderedNodes({

@@ -27,7 +27,10 @@ export const clientOf = (database: OutboxDatabase): Effect.Effect<Client, unknow
 }
 
 const unusable = (found: string) =>
-  new UnusableDatabase({ found, allowed: "a URL that begins with postgres:// or mysql://, a function that answers with one, or a layer" })
+  new UnusableDatabase({
+    found,
+    allowed: "a URL that begins with postgres:// or mysql://, a function that answers with one, or a layer"
+  })
 
 const ofUrl = (text: unknown): Effect.Effect<Client, unknown> => {
   const url = typeof text === "string" ? URL.parse(text) : null
@@ -60,5 +63,9 @@ const mysqlLogin = ({ hostname, port, pathname, username, password }: URL) => ({
 const loaded = <A>(name: string, load: () => Promise<A>): Effect.Effect<A, UnusableDatabase> =>
   Effect.tryPromise({
     try: load,
-    catch: () => new UnusableDatabase({ found: `no package ${name}`, allowed: `a database whose driver is installed: npm install ${name}` })
+    catch: () =>
+      new UnusableDatabase({
+        found: `no package ${name}`,
+        allowed: `a database whose driver is installed: npm install ${name}`
+      })
   })

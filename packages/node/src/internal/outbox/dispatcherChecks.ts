@@ -8,7 +8,7 @@ import { millisOf } from "../handlerCode.ts"
 
 const { claims, relay, purge } = OutboxRanges
 
-/** What is allowed, by the names of the options. The type asks for each of them. */
+/** The allowed values, by the names of the options. The type asks for each of them. */
 const kinds: { readonly [N in Exclude<keyof OutboxDispatcherOptions, "database">]-?: Kinds.Kind | Ranges.Range } = {
   table: Kinds.string,
   missingTopics: Kinds.oneOf(["wait", "create", "require"]),

@@ -12,13 +12,18 @@ export type AnyEvent = OutboxEvent<unknown, unknown> | NamedOutboxEvent
 type Refusal = Serde.EncodeFailure | BrokerError.BrokerError | OutboxError.InvalidEnvelope | OutboxError.PayloadTooLarge
 
 /** All events, or the failure of the first that cannot be stored. Nothing else happens. */
-export const of = (events: ReadonlyArray<AnyEvent>): Effect.Effect<ReadonlyArray<EventEnvelope.EventEnvelope>, Refusal> =>
+export const of = (
+  events: ReadonlyArray<AnyEvent>
+): Effect.Effect<ReadonlyArray<EventEnvelope.EventEnvelope>, Refusal> =>
   Effect.forEach(events, (event, index) => envelopeOf(event, events.length === 1 ? undefined : index))
 
 const envelopeOf = Effect.fnUntraced(function* (event: AnyEvent, index: number | undefined) {
   const topic: unknown = event?.topic
   if (typeof topic !== "string" && typeof (topic as Topic<unknown, unknown> | undefined)?.topic !== "string") {
-    return yield* new OutboxError.InvalidEnvelope({ field: "topic", detail: "is neither a text nor what defineTopic answers" })
+    return yield* new OutboxError.InvalidEnvelope({
+      field: "topic",
+      detail: "is neither a text nor what defineTopic answers"
+    })
   }
   const record = yield* Effect.mapError(encoded(event), indexed(index))
   const valueSerde = typeof event.topic === "string" ? undefined : event.topic.value.name
@@ -42,9 +47,7 @@ const encoded = ({ topic, eventId, occurredAt, tenantId, ...message }: AnyEvent)
   })
 
 const indexed = (index: number | undefined) => (error: Serde.EncodeFailure | BrokerError.BrokerError) =>
-  index === undefined || error._tag !== "EncodeFailure"
-    ? error
-    : new Serde.EncodeFailure({ ...fieldsOf(error), index })
+  index === undefined || error._tag !== "EncodeFailure" ? error : new Serde.EncodeFailure({ ...fieldsOf(error), index })
 
 const fieldsOf = ({ serde, path, detail, topic, part }: Serde.EncodeFailure) => ({
   ...{ serde, path, detail },
@@ -52,7 +55,7 @@ const fieldsOf = ({ serde, path, detail, topic, part }: Serde.EncodeFailure) => 
   ...(part !== undefined && { part })
 })
 
-/** What the table has a column for. Anything else is refused: Kafka would get another record than the caller means. */
+/** The parts that the table has a column for. Anything else is refused: Kafka would get another record than the caller means. */
 const inputOf = Effect.fnUntraced(function* (
   { topic, key, value, headers = [], partition, timestamp }: ConsumerRecord.ProducerRecord,
   { eventId, occurredAt, tenantId }: AnyEvent,
@@ -64,11 +67,13 @@ const inputOf = Effect.fnUntraced(function* (
   if (partition !== undefined) return yield* refuse("'partition' has no place in the outbox; the key chooses it")
   if (timestamp !== undefined) return yield* refuse("'timestamp' has no place in the outbox; use 'occurredAt'")
   const aggregateId = key === null ? undefined : textOf(key)
-  if (key !== null && aggregateId === undefined) return yield* refuse("'key' is no text (UTF-8), and the outbox stores keys as text")
+  if (key !== null && aggregateId === undefined)
+    return yield* refuse("'key' is no text (UTF-8), and the outbox stores keys as text")
   const texts = new Map<string, string>()
   for (const { key: name, value: bytes } of headers) {
     const text = bytes === null ? undefined : textOf(bytes)
-    if (text === undefined) return yield* refuse(`header '${name}' is no text (UTF-8), and the outbox stores headers as text`)
+    if (text === undefined)
+      return yield* refuse(`header '${name}' is no text (UTF-8), and the outbox stores headers as text`)
     if (texts.has(name)) return yield* refuse(`header '${name}' occurs twice, and the outbox stores each name once`)
     texts.set(name, text)
   }

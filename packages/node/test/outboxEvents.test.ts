@@ -1,4 +1,4 @@
-/** What becomes of an event before any statement runs: encoded by its topic's serdes, or refused with words. No database is needed. */
+/** The way of an event until the first statement: its topic's serdes encode it, or it is refused with words. No database is needed. */
 import { defineTopic, Serde, standardSchema } from "@eventbus/node"
 import { createOutbox, OutboxError, type OutboxTransaction, outboxStatements } from "@eventbus/node/outbox"
 import { describe, expect, expectTypeOf, it } from "vitest"
@@ -54,20 +54,77 @@ describe("an event of outbox.write", () => {
 
   const huge = "x".repeat(129)
   it.each([
-    ["a BigInt", { topic: defineTopic("orders", { value: standardSchema(z.bigint()) }), value: 1n }, "EncodeFailure", "cannot encode the value for topic 'orders': Do not know how to serialize a BigInt"],
-    ["a value of another kind", { topic: orders, key: "a", value: { id: 5, at: new Date(0) } }, "EncodeFailure", /json\(zod\) cannot encode the value for topic 'orders': .*expected string.* at \["id"\]/],
-    ["a missing key", { topic: orders, value }, "EncodeFailure", "cannot encode the key for topic 'orders': Expected a string, got null"],
-    ["an object for a topic by name", { topic: "audit", value: { id: "o-1" } }, "EncodeFailure", "cannot encode the value for topic 'audit'"],
+    [
+      "a BigInt",
+      { topic: defineTopic("orders", { value: standardSchema(z.bigint()) }), value: 1n },
+      "EncodeFailure",
+      "cannot encode the value for topic 'orders': Do not know how to serialize a BigInt"
+    ],
+    [
+      "a value of another kind",
+      { topic: orders, key: "a", value: { id: 5, at: new Date(0) } },
+      "EncodeFailure",
+      /json\(zod\) cannot encode the value for topic 'orders': .*expected string.* at \["id"\]/
+    ],
+    [
+      "a missing key",
+      { topic: orders, value },
+      "EncodeFailure",
+      "cannot encode the key for topic 'orders': Expected a string, got null"
+    ],
+    [
+      "an object for a topic by name",
+      { topic: "audit", value: { id: "o-1" } },
+      "EncodeFailure",
+      "cannot encode the value for topic 'audit'"
+    ],
     ["a tombstone", { topic: "audit", value: null }, "RecordRejected", "a tombstone (null) has no place in the outbox"],
-    ["a partition", { topic: "audit", value: "a", partition: 3 }, "RecordRejected", "'partition' has no place in the outbox"],
+    [
+      "a partition",
+      { topic: "audit", value: "a", partition: 3 },
+      "RecordRejected",
+      "'partition' has no place in the outbox"
+    ],
     ["a timestamp", { topic: "audit", value: "a", timestamp: 3 }, "RecordRejected", "use 'occurredAt'"],
-    ["a key of bytes", { topic: "audit", key: Buffer.from([255]), value: "a" }, "RecordRejected", "'key' is no text (UTF-8)"],
-    ["a long key", { topic: "audit", key: huge, value: "a" }, "RecordRejected", "topic 'audit' was rejected: 'key' has 129 characters; at most 128 are allowed"],
+    [
+      "a key of bytes",
+      { topic: "audit", key: Buffer.from([255]), value: "a" },
+      "RecordRejected",
+      "'key' is no text (UTF-8)"
+    ],
+    [
+      "a long key",
+      { topic: "audit", key: huge, value: "a" },
+      "RecordRejected",
+      "topic 'audit' was rejected: 'key' has 129 characters; at most 128 are allowed"
+    ],
     ["a long topic", { topic: huge, value: "a" }, "RecordRejected", "'topic' has 129 characters"],
-    ["a header of bytes", { topic: "audit", value: "a", headers: { h: Buffer.from([255]) } }, "RecordRejected", "header 'h' is no text (UTF-8)"],
-    ["a repeated header", { topic: "audit", value: "a", headers: [{ key: "h", value: Buffer.from("1") }, { key: "h", value: Buffer.from("2") }] }, "RecordRejected", "header 'h' occurs twice"],
+    [
+      "a header of bytes",
+      { topic: "audit", value: "a", headers: { h: Buffer.from([255]) } },
+      "RecordRejected",
+      "header 'h' is no text (UTF-8)"
+    ],
+    [
+      "a repeated header",
+      {
+        topic: "audit",
+        value: "a",
+        headers: [
+          { key: "h", value: Buffer.from("1") },
+          { key: "h", value: Buffer.from("2") }
+        ]
+      },
+      "RecordRejected",
+      "header 'h' occurs twice"
+    ],
     ["an id of other characters", { topic: "audit", value: "a", eventId: "é" }, "RecordRejected", "'eventId' is"],
-    ["2 MiB", { topic: "audit", value: Buffer.alloc(2_097_152) }, "PayloadTooLarge", "The payload of 'audit' has 2097152 bytes"],
+    [
+      "2 MiB",
+      { topic: "audit", value: Buffer.alloc(2_097_152) },
+      "PayloadTooLarge",
+      "The payload of 'audit' has 2097152 bytes"
+    ],
     ["no topic", { value: "a" }, "InvalidEnvelope", "'topic' is neither a text nor what defineTopic answers"],
     ["nothing", undefined, "InvalidEnvelope", "'topic' is neither"]
   ])("RCH-09: %s rejects before any statement, and says what is wrong where", async (_, given, tag, words) => {
@@ -81,10 +138,18 @@ describe("an event of outbox.write", () => {
   it("RCH-09: one bad event among many keeps all of them out, and its index is told", async () => {
     const { tx, statements } = noted()
     const bad = { topic: orders, key: "b", value: { id: 5 } } as never
-    await expect(outbox.writeAll(tx, [{ topic: orders, key: "a", value }, bad])).rejects.toThrow("the value of message 1 for topic 'orders'")
-    const named = [{ topic: "audit", value: "a" }, { topic: "audit", key: huge, value: "b" }]
+    await expect(outbox.writeAll(tx, [{ topic: orders, key: "a", value }, bad])).rejects.toThrow(
+      "the value of message 1 for topic 'orders'"
+    )
+    const named = [
+      { topic: "audit", value: "a" },
+      { topic: "audit", key: huge, value: "b" }
+    ]
     await expect(outbox.writeAll(tx, named)).rejects.toThrow("event 1: 'key' has 129 characters")
-    const twice = [{ topic: "audit", value: "a", eventId: "e" }, { topic: "audit", value: "b", eventId: "e" }]
+    const twice = [
+      { topic: "audit", value: "a", eventId: "e" },
+      { topic: "audit", value: "b", eventId: "e" }
+    ]
     await expect(outbox.writeAll(tx, twice)).rejects.toThrow("'e' occurs twice in one write")
     expect(statements).toEqual([])
   })
@@ -110,9 +175,13 @@ describe("a transaction of outbox.write", () => {
   const method = () => Promise.resolve()
   it.each([
     ["nothing", undefined, "found undefined, allowed is a transaction of pg, Kysely, Drizzle"],
-    ["a URL", "postgres://", "found a string"],
+    ["a URL", "postgres://", "found string"],
     ["an empty object", {}, "found an object of an unknown kind"],
-    ["a pool of pg", { query: method, totalCount: 0 }, "found a pool, whose statements run on any connection, allowed is a client behind BEGIN"],
+    [
+      "a pool of pg",
+      { query: method, totalCount: 0 },
+      "found a pool, whose statements run on any connection, allowed is a client behind BEGIN"
+    ],
     ["a pool of mysql2", { query: method, execute: method, getConnection: method }, "found a pool"],
     ["a DataSource of TypeORM", { query: method, createQueryRunner: method }, "found a pool"],
     ["Drizzle's db", { execute: method, query: {} }, "found the db of Drizzle, allowed is the tx of db.transaction"],
@@ -157,7 +226,9 @@ describe("a transaction of outbox.write", () => {
 
 describe("the options of an outbox", () => {
   it("RCH-09: wrong options throw at once, and name what is allowed", () => {
-    expect(() => createOutbox({ dialect: "oracle" as never })).toThrow('dialect: found "oracle", allowed pg or mysql')
+    expect(() => createOutbox({ dialect: "oracle" as never })).toThrow(
+      `dialect: found 'oracle', allowed "pg" or "mysql"`
+    )
     expect(() => createOutbox({} as never)).toThrow("dialect")
     expect(() => createOutbox({ dialect: "pg", table: "drop table" })).toThrow("is not a legal table name")
     expect(() => outboxStatements("pg", { table: "drop table" })).toThrow("is not a legal table name")
