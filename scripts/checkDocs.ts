@@ -30,7 +30,9 @@ const linkModules = (): void => {
   }
   for (const manifest of globSync("packages/*/package.json", { cwd: root })) {
     const home = join(root, dirname(manifest))
-    const { name, dependencies, peerDependencies, devDependencies } = JSON.parse(readFileSync(join(root, manifest), "utf8"))
+    const { name, dependencies, peerDependencies, devDependencies } = JSON.parse(
+      readFileSync(join(root, manifest), "utf8")
+    )
     link(name, home)
     for (const dependency of Object.keys({ ...dependencies, ...peerDependencies, ...devDependencies })) {
       const target = join(home, "node_modules", dependency)

@@ -28,7 +28,7 @@ const config: GetPrismaClientConfig = {
 
 /** The members that the tests call, typed as generated clients type them. */
 export interface Tx {
-  $executeRawUnsafe<T = unknown>(query: string, ...values: Array<unknown>): Promise<number & T>
+  $executeRawUnsafe(query: string, ...values: Array<unknown>): Promise<number>
 }
 
 export interface Prisma extends Tx {
