@@ -22,16 +22,10 @@
  * ```
  */
 import { Settings } from "@eventbus/config"
-import {
-  type ConsumerRecord,
-  EventBusConnector,
-  type Health,
-  type Replay,
-  type ReplayRun,
-  type Snapshot
-} from "@eventbus/core"
+import { type ConsumerRecord, EventBusConnector, type Replay, type ReplayRun, type Snapshot } from "@eventbus/core"
 import { Context, Effect } from "effect"
-import { BusOutboxState, type OutboxReason } from "./BusOutbox.ts"
+import type { BusHealth } from "./BusHealth.ts"
+import { BusOutboxState } from "./BusOutbox.ts"
 import { NotReady } from "./EventBusErrors.ts"
 import type { EventBusOptions } from "./EventBusOptions.ts"
 import { busHealth } from "./internal/busHealth.ts"
@@ -42,23 +36,6 @@ import { Publishing } from "./internal/publishing.ts"
 import * as Signals from "./internal/signals.ts"
 import type { DurationValue, Promised } from "./PlainValues.ts"
 import type { Message, TextOrBytes, Topic } from "./Topic.ts"
-
-/** How a bus is, from what is known: asking costs no I/O. */
-export interface BusHealth {
-  /** `UP`, `DEGRADED` where somebody or something holds records back on purpose, `DOWN` where a consumer cannot do its work or the bus does not run. */
-  readonly status: Health.Status
-  /** Liveness: false only where a restart of this process can help. */
-  readonly live: boolean
-  /** Readiness: each started consumer consumes, and nothing holds it; a dispatcher of the outbox has reached its database. */
-  readonly ready: boolean
-  /** Everything that is not as it should be, the worst first. */
-  readonly reasons: ReadonlyArray<{
-    /** Its kind, such as `ClusterUnreachable`; `NotRunning` for a bus that does not run; `OutboxDown` and `OutboxDegraded` for its dispatcher. */
-    readonly type: Health.Reason["_tag"] | OutboxReason["type"] | "NotRunning"
-    /** The same in words. */
-    readonly message: string
-  }>
-}
 
 /** Options of `publish` and `publishAll`. */
 export interface PublishOptions {

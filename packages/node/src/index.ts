@@ -2,6 +2,7 @@
  * Everything that a program without Effect imports: the bus, its consumers, rules for errors, serdes, topics.
  */
 export { EventBusError, LetterTransform, Serde } from "@eventbus/core"
+export type { BusHealth } from "./BusHealth.ts"
 export type { BusOutbox, OutboxReason } from "./BusOutbox.ts"
 export { batchConsumer, type Consumer, consumer, transactionalConsumer } from "./Consumer.ts"
 export type {
@@ -30,7 +31,7 @@ export {
   skip,
   tier
 } from "./ErrorRule.ts"
-export { type BusHealth, createEventBus, type EventBus, type PublishOptions } from "./EventBus.ts"
+export { createEventBus, type EventBus, type PublishOptions } from "./EventBus.ts"
 export { EventBusNotRunning, NotReady, StartInterrupted } from "./EventBusErrors.ts"
 export type { EventBusOptions, LogEntry } from "./EventBusOptions.ts"
 export type {

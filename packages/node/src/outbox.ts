@@ -13,7 +13,8 @@
  * ```
  */
 export { OutboxError } from "@eventbus/outbox"
-export { type OutboxDatabase, type OutboxDispatcherOptions, outboxDispatcher } from "./OutboxDispatcher.ts"
+export { outboxDispatcher } from "./OutboxDispatcher.ts"
+export type { OutboxDatabase, OutboxDispatcherOptions } from "./OutboxDispatcherOptions.ts"
 export type { EventParts, NamedOutboxEvent, OutboxEvent } from "./OutboxEvent.ts"
 export type {
   DrizzleTransaction,

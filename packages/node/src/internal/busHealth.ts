@@ -1,7 +1,7 @@
 /** The health of a bus: that of its consumers, and beside it that of its outbox. */
 import { Health } from "@eventbus/core"
+import type { BusHealth } from "../BusHealth.ts"
 import type { BusOutboxState } from "../BusOutbox.ts"
-import type { BusHealth } from "../EventBus.ts"
 
 /** A bus without consumers is ready when its outbox is. Nothing about an outbox makes a bus dead: no restart would help. */
 export const busHealth = (consumers: Health.Health, outbox: BusOutboxState["Service"] | undefined): BusHealth => {

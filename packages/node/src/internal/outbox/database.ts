@@ -1,7 +1,7 @@
 /** The SQL client of a dispatcher. Its driver is loaded when a URL asks for it, so that nobody installs one that they do not use. */
 import { Data, Effect, Layer, Redacted } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { OutboxDatabase } from "../../OutboxDispatcher.ts"
+import type { OutboxDatabase } from "../../OutboxDispatcherOptions.ts"
 import * as PromiseCall from "../promiseCall.ts"
 
 type Client = Layer.Layer<SqlClient.SqlClient, unknown>

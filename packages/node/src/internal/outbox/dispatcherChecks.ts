@@ -2,7 +2,7 @@
 import { EventBusError, Kinds, Ranges } from "@eventbus/core"
 import { OutboxRanges } from "@eventbus/outbox"
 import { Effect } from "effect"
-import type { OutboxDispatcherOptions } from "../../OutboxDispatcher.ts"
+import type { OutboxDispatcherOptions } from "../../OutboxDispatcherOptions.ts"
 import type { DurationValue } from "../../PlainValues.ts"
 import { millisOf } from "../handlerCode.ts"
 
