@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { SchemaRegistry } from "@eventbus/avro"
+import { SchemaRegistry } from "@eventbus/schema-registry"
 import { Effect, Fiber, Layer, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { layer, TestRegistry } from "./registry.ts"
@@ -20,7 +20,7 @@ describe("the schema registry", () => {
       const server = yield* TestRegistry
       server.byId.set(7, { schema: text })
       const both = yield* Effect.all([byId(7), byId(7)], { concurrency: 2 })
-      assert.deepStrictEqual(both[0], { id: 7, schema: JSON.stringify(text), references: [] })
+      assert.deepStrictEqual(both[0], { id: 7, type: "AVRO", schema: JSON.stringify(text), references: [] })
       yield* byId(7)
       assert.deepStrictEqual(server.requests, ["GET http://registry:8081/schemas/ids/7"])
     }).pipe(Effect.provide(layer()))
@@ -130,13 +130,16 @@ describe("the schema registry", () => {
       server.byId.set(7, { schema: "order", references: refersTo("address", "city") })
       server.versions.set("address/2", { schema: "address", references: refersTo("city") })
       server.versions.set("city/2", { schema: "city" })
-      assert.deepStrictEqual((yield* byId(7)).references, ["city", "address"])
+      assert.deepStrictEqual((yield* byId(7)).references, [
+        { name: "city", schema: "city" },
+        { name: "address", schema: "address" }
+      ])
       assert.strictEqual(server.requests.length, 3)
       server.byId.set(8, { schema: "order", references: refersTo("gone") })
       const error = yield* Effect.flip(byId(8))
       assert.include(error.message, "version 2 of subject gone cannot be used")
       server.byId.set(9, { schema: "message Order {}", schemaType: "PROTOBUF" })
-      assert.include((yield* Effect.flip(byId(9))).message, "it is PROTOBUF, not Avro")
+      assert.strictEqual((yield* byId(9)).type, "PROTOBUF")
     }).pipe(Effect.provide(layer()))
   )
 
