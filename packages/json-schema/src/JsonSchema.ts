@@ -38,7 +38,10 @@ export const serde = Effect.fnUntraced(function* <A, I>(
   const own = yield* RegistrySerde.ownSchema(() => {
     const text = textOf(options.schema ?? schemaOf(schema))
     // The schemas behind references are in the registry, so what is written by such a schema is checked by the Effect schema alone.
-    return { text, check: validate && references.length === 0 ? Validator.make({ schema: text, references: [] }) : unchecked }
+    return {
+      text,
+      check: validate && references.length === 0 ? Validator.make({ schema: text, references: [] }) : unchecked
+    }
   })
   const writerId =
     subject === undefined

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, Serde } from "@eventbus/core"
+import { Binding, type Serde } from "@eventbus/core"
 import { JsonSchema } from "@eventbus/json-schema"
 import { DeadLetters, TestBus } from "@eventbus/testkit"
 import { Effect, Result, Schema } from "effect"
@@ -72,30 +72,32 @@ describe("JsonSchema.serde", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("RCH-10 a value that the schema of its record refuses is a failure with its path, and without the value", () =>
-    Effect.gen(function* () {
-      const server = yield* TestRegistry
-      const withLines = {
-        type: "object",
-        properties: { cents: { type: "integer", minimum: 0 }, lines: { type: "array", items: { enum: ["a", "b"] } } },
-        additionalProperties: false
-      }
-      server.byId.set(1, { schemaType: "JSON", schema: orderSchema })
-      server.byId.set(2, { schemaType: "JSON", schema: withLines })
-      const serde = yield* JsonSchema.serde(Schema.Unknown)
-      const says = "the value does not fit its JSON Schema:"
-      assert.strictEqual(failure(yield* prepared(serde, order("geheim"))), `${says} must be integer at ["cents"]`)
-      assert.strictEqual(failure(serde.decode(order(-1))), `${says} must be >= 0 at ["cents"]`)
-      assert.strictEqual(
-        failure(yield* prepared(serde, framed(2, bytesOf({ lines: ["a", "geheim"] })))),
-        `${says} must be equal to one of the allowed values (["a","b"]) at ["lines"][1]`
-      )
-      const lax = yield* JsonSchema.serde(Schema.Unknown, { validate: false })
-      assert.isTrue(Result.isSuccess(yield* prepared(lax, order("geheim"))))
-      // The schema of the program decides, too.
-      const strict = yield* JsonSchema.serde(Order, { validate: false })
-      assert.include(failure(yield* prepared(strict, order(1.5))), `at ["cents"]`)
-    }).pipe(Effect.provide(layer()))
+  it.effect(
+    "RCH-10 a value that the schema of its record refuses is a failure with its path, and without the value",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* TestRegistry
+        const withLines = {
+          type: "object",
+          properties: { cents: { type: "integer", minimum: 0 }, lines: { type: "array", items: { enum: ["a", "b"] } } },
+          additionalProperties: false
+        }
+        server.byId.set(1, { schemaType: "JSON", schema: orderSchema })
+        server.byId.set(2, { schemaType: "JSON", schema: withLines })
+        const serde = yield* JsonSchema.serde(Schema.Unknown)
+        const says = "the value does not fit its JSON Schema:"
+        assert.strictEqual(failure(yield* prepared(serde, order("geheim"))), `${says} must be integer at ["cents"]`)
+        assert.strictEqual(failure(serde.decode(order(-1))), `${says} must be >= 0 at ["cents"]`)
+        assert.strictEqual(
+          failure(yield* prepared(serde, framed(2, bytesOf({ lines: ["a", "geheim"] })))),
+          `${says} must be equal to one of the allowed values (["a","b"]) at ["lines"][1]`
+        )
+        const lax = yield* JsonSchema.serde(Schema.Unknown, { validate: false })
+        assert.isTrue(Result.isSuccess(yield* prepared(lax, order("geheim"))))
+        // The schema of the program decides, too.
+        const strict = yield* JsonSchema.serde(Order, { validate: false })
+        assert.include(failure(yield* prepared(strict, order(1.5))), `at ["cents"]`)
+      }).pipe(Effect.provide(layer()))
   )
 
   it.effect("RCH-10 bytes and schemas that cannot be read are failures with a reason", () =>
@@ -158,21 +160,23 @@ describe("JsonSchema.serde", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("RCH-10 the registry is asked for compatibility before a schema is registered, and its reasons are shown", () =>
-    Effect.gen(function* () {
-      const server = yield* TestRegistry
-      const options = { subject: "orders-value", register: true, checkCompatibility: true }
-      yield* JsonSchema.serde(Order, options)
-      server.incompatible = ["TYPE_CHANGED at #/properties/cents"]
-      const failed = yield* Effect.flip(JsonSchema.serde(Schema.String, options))
-      assert.strictEqual(
-        failed.message,
-        "the schema of subject orders-value cannot be used: it is not compatible with the latest version of the subject: TYPE_CHANGED at #/properties/cents"
-      )
-      assert.strictEqual(server.versions.size, 1)
-      const refused = yield* Effect.flip(JsonSchema.serde(Schema.String, { ...options, checkCompatibility: false }))
-      assert.include(refused.message, "status 409, code 409: incompatible")
-    }).pipe(Effect.provide(layer()))
+  it.effect(
+    "RCH-10 the registry is asked for compatibility before a schema is registered, and its reasons are shown",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* TestRegistry
+        const options = { subject: "orders-value", register: true, checkCompatibility: true }
+        yield* JsonSchema.serde(Order, options)
+        server.incompatible = ["TYPE_CHANGED at #/properties/cents"]
+        const failed = yield* Effect.flip(JsonSchema.serde(Schema.String, options))
+        assert.strictEqual(
+          failed.message,
+          "the schema of subject orders-value cannot be used: it is not compatible with the latest version of the subject: TYPE_CHANGED at #/properties/cents"
+        )
+        assert.strictEqual(server.versions.size, 1)
+        const refused = yield* Effect.flip(JsonSchema.serde(Schema.String, { ...options, checkCompatibility: false }))
+        assert.include(refused.message, "status 409, code 409: incompatible")
+      }).pipe(Effect.provide(layer()))
   )
 
   it.effect("RCH-10 JSON without a URL, the wire format with one", () =>

@@ -36,11 +36,7 @@ export interface Options extends RegistrySerde.WriteOptions {
 export const serde = Effect.fnUntraced(function* <Message extends DescMessage>(
   message: Message,
   options: Options = {}
-): Effect.fn.Return<
-  Serde.Serde<MessageShape<Message>>,
-  UnusableSchema.UnusableSchema,
-  SchemaRegistry.SchemaRegistry
-> {
+): Effect.fn.Return<Serde.Serde<MessageShape<Message>>, UnusableSchema.UnusableSchema, SchemaRegistry.SchemaRegistry> {
   const registry = yield* SchemaRegistry.SchemaRegistry
   const { subject, aliases = [] } = options
   const names = new Set([message.typeName, ...aliases])

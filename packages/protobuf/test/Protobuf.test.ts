@@ -66,26 +66,28 @@ describe("Protobuf.serde", () => {
     }).pipe(Effect.provide(layer()))
   )
 
-  it.effect("RCH-10 the file is registered with the files that it imports, by their paths; built-in ones are left out", () =>
-    Effect.gen(function* () {
-      const server = yield* TestRegistry
-      const missing = yield* Effect.flip(Protobuf.serde(OrderSchema, { subject: "orders-value" }))
-      assert.match(missing.message, /^the schema of subject shop\/address\.proto cannot be used: .*40401/)
-      const options = { subject: "orders-value", register: true }
-      const serde = yield* Protobuf.serde(OrderSchema, options)
-      assert.deepStrictEqual([...server.versions.keys()], ["shop/address.proto/1", "orders-value/1"])
-      assert.deepStrictEqual(server.versions.get("orders-value/1")?.references, [
-        { name: "shop/address.proto", subject: "shop/address.proto", version: 1 }
-      ])
-      const registered = String(server.versions.get("orders-value/1")?.schema)
-      assert.deepStrictEqual(base64Decode(registered), orderDescriptor)
-      const value = create(OrderSchema, { id: "o-1", cents: 5n, notes: { a: "b" } })
-      const bytes = Result.getOrThrow(serde.encode(value))!
-      assert.deepStrictEqual(Result.getOrThrow(yield* prepared(serde, bytes)), value)
-      // The next process finds both, and registers nothing.
-      yield* Protobuf.serde(OrderSchema, { subject: "orders-value" })
-      assert.strictEqual(server.versions.size, 2)
-    }).pipe(Effect.provide(layer()))
+  it.effect(
+    "RCH-10 the file is registered with the files that it imports, by their paths; built-in ones are left out",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* TestRegistry
+        const missing = yield* Effect.flip(Protobuf.serde(OrderSchema, { subject: "orders-value" }))
+        assert.match(missing.message, /^the schema of subject shop\/address\.proto cannot be used: .*40401/)
+        const options = { subject: "orders-value", register: true }
+        const serde = yield* Protobuf.serde(OrderSchema, options)
+        assert.deepStrictEqual([...server.versions.keys()], ["shop/address.proto/1", "orders-value/1"])
+        assert.deepStrictEqual(server.versions.get("orders-value/1")?.references, [
+          { name: "shop/address.proto", subject: "shop/address.proto", version: 1 }
+        ])
+        const registered = String(server.versions.get("orders-value/1")?.schema)
+        assert.deepStrictEqual(base64Decode(registered), orderDescriptor)
+        const value = create(OrderSchema, { id: "o-1", cents: 5n, notes: { a: "b" } })
+        const bytes = Result.getOrThrow(serde.encode(value))!
+        assert.deepStrictEqual(Result.getOrThrow(yield* prepared(serde, bytes)), value)
+        // The next process finds both, and registers nothing.
+        yield* Protobuf.serde(OrderSchema, { subject: "orders-value" })
+        assert.strictEqual(server.versions.size, 2)
+      }).pipe(Effect.provide(layer()))
   )
 
   it.effect("RCH-10 another message, bad indexes and cut bytes are failures with a reason", () =>

@@ -2,7 +2,11 @@
 import { create, type Message, toBinary } from "@bufbuild/protobuf"
 import { fileDesc, type GenMessage, messageDesc } from "@bufbuild/protobuf/codegenv2"
 import { base64Encode } from "@bufbuild/protobuf/wire"
-import { type FieldDescriptorProto, FileDescriptorProtoSchema, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt"
+import {
+  type FieldDescriptorProto,
+  FileDescriptorProtoSchema,
+  file_google_protobuf_timestamp
+} from "@bufbuild/protobuf/wkt"
 
 const [string, int64, message, repeated] = [9, 3, 11, 3]
 const field = (name: string, number: number, type: number, rest: Partial<FieldDescriptorProto> = {}) => ({
@@ -32,7 +36,11 @@ const order = create(FileDescriptorProtoSchema, {
         field("notes", 4, message, { typeName: ".shop.Order.NotesEntry", label: repeated })
       ],
       nestedType: [
-        { name: "NotesEntry", field: [field("key", 1, string), field("value", 2, string)], options: { mapEntry: true } },
+        {
+          name: "NotesEntry",
+          field: [field("key", 1, string), field("value", 2, string)],
+          options: { mapEntry: true }
+        },
         { name: "Line", field: [field("sku", 1, string)] },
         { name: "Gift", field: [field("to", 1, string)] }
       ]

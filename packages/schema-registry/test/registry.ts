@@ -44,7 +44,7 @@ const versionsOf = (registry: State, subject: string) =>
   Array.from(registry.versions).filter(([key]) => key.slice(0, key.lastIndexOf("/")) === subject)
 
 /** One answer of Confluent's REST interface. */
-export const answer = (registry: State, path: string, body: string): Answer => {
+const answer = (registry: State, path: string, body: string): Answer => {
   const [, kind, first = "", second = "", third = ""] = path.split("/").map(decodeURIComponent)
   if (kind === "schemas") {
     const entry = registry.byId.get(Number(third || second))
