@@ -29,13 +29,13 @@ KafkaSuite.withJava("JSON Schema and Protobuf of Java", () => {
       const state = makeState()
       const { url } = yield* listening(state)
       const writing = (subject: string) => ({ subject, register: true })
-      const registry = SchemaRegistry.layer({ url })
+      const registry = yield* SchemaRegistry.make({ url }).pipe(Effect.provide(FetchHttpClient.layer))
       const [json, orders, gifts, refunds] = yield* Effect.all([
         JsonSchema.serde(Order, writing("json-value")),
         Protobuf.serde(OrderSchema, writing("orders-value")),
         Protobuf.serde(GiftSchema, writing("gifts-value")),
         Protobuf.serde(RefundSchema, writing("refunds-value"))
-      ]).pipe(Effect.provide(registry), Effect.provide(FetchHttpClient.layer))
+      ]).pipe(Effect.provideService(SchemaRegistry.SchemaRegistry, registry))
 
       const order = create(OrderSchema, { id: "o-1", cents: 2n ** 53n + 1n, notes: { größe: "L" } })
       const gift = create(GiftSchema, { to: "ann" })

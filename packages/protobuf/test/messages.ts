@@ -1,18 +1,20 @@
-/** What `protoc-gen-es` generates for two files, made from their descriptors. */
+/** The code that `protoc-gen-es` generates for two files, made from their descriptors. */
 import { create, type Message, toBinary } from "@bufbuild/protobuf"
 import { fileDesc, type GenMessage, messageDesc } from "@bufbuild/protobuf/codegenv2"
 import { base64Encode } from "@bufbuild/protobuf/wire"
 import {
-  type FieldDescriptorProto,
+  FieldDescriptorProtoSchema,
   FileDescriptorProtoSchema,
   file_google_protobuf_timestamp
 } from "@bufbuild/protobuf/wkt"
 
 const [string, int64, message, repeated] = [9, 3, 11, 3]
-const field = (name: string, number: number, type: number, rest: Partial<FieldDescriptorProto> = {}) => ({
-  ...{ name, number, type, label: 1, jsonName: name },
-  ...rest
-})
+const field = (
+  name: string,
+  number: number,
+  type: number,
+  rest: { readonly typeName?: string; readonly label?: number } = {}
+) => create(FieldDescriptorProtoSchema, { ...{ name, number, type, label: 1, jsonName: name }, ...rest })
 
 const address = create(FileDescriptorProtoSchema, {
   name: "shop/address.proto",

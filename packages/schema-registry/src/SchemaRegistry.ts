@@ -94,7 +94,7 @@ export class SchemaRegistry extends Context.Service<
     /** The version of a schema in its subject, for a `Reference`. Waits and fails as `idOf` does. */
     readonly versionOf: (request: SchemaRequest) => Effect.Effect<number, UnusableSchema>
     /**
-     * What makes a schema incompatible with the latest one of its subject, by the rule of the subject. Empty when it is compatible, or when the subject has no schema. Waits while the
+     * The reasons why a schema is not compatible with the latest one of its subject, by the rule of the subject. Empty when it is compatible, or when the subject has no schema. Waits while the
      * registry is unavailable. Fails when it refuses the schema as such.
      */
     readonly incompatibilities: (schema: SubjectSchema) => Effect.Effect<ReadonlyArray<string>, UnusableSchema>

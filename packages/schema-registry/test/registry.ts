@@ -25,7 +25,7 @@ interface State {
   readonly requests: Array<string>
   /** Overrides every answer; with `"silent"` the registry never answers. */
   instead: Answer | "silent" | undefined
-  /** What makes the next versions of each subject incompatible. */
+  /** The reasons why the next versions of each subject are not compatible. */
   incompatible: ReadonlyArray<string>
 }
 

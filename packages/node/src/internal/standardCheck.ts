@@ -2,7 +2,7 @@
 import { UserFunction } from "@eventbus/core"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 
-/** What the schema makes of the value. Throws when it refuses the value, or answers with a promise. */
+/** Gives the value that the schema makes of a value. Throws when it refuses the value, or answers with a promise. */
 export const make =
   <I, A>(schema: StandardSchemaV1<I, A>): ((value: unknown) => A) =>
   (value) => {

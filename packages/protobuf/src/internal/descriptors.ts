@@ -1,4 +1,4 @@
-/** What generated code says about its `.proto` file: the schema to register, the files that it imports, and the way to a message. */
+/** The descriptor of a `.proto` file in generated code: the schema to register, the files that it imports, and the way to a message. */
 import { type DescFile, type DescMessage, toBinary } from "@bufbuild/protobuf"
 import { base64Encode } from "@bufbuild/protobuf/wire"
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt"
