@@ -23,51 +23,57 @@ const read = <A>(serde: Serde.Serde<A>, text: string) => {
   return Effect.map(serde.prepare?.(bytes) ?? Effect.void, () => Result.getOrThrow(serde.decode(bytes)))
 }
 
+/** Java's first run downloads its jars. */
+const timeoutMillis = 180_000
+
 KafkaSuite.withJava("JSON Schema and Protobuf of Java", () => {
-  it.live("RCH-10 Java reads what the serdes write, and the serdes read what Java writes", () =>
-    Effect.gen(function* () {
-      const state = makeState()
-      const { url } = yield* listening(state)
-      const writing = (subject: string) => ({ subject, register: true })
-      const registry = yield* SchemaRegistry.make({ url }).pipe(Effect.provide(FetchHttpClient.layer))
-      const [json, orders, gifts, refunds] = yield* Effect.all([
-        JsonSchema.serde(Order, writing("json-value")),
-        Protobuf.serde(OrderSchema, writing("orders-value")),
-        Protobuf.serde(GiftSchema, writing("gifts-value")),
-        Protobuf.serde(RefundSchema, writing("refunds-value"))
-      ]).pipe(Effect.provideService(SchemaRegistry.SchemaRegistry, registry))
+  it.live(
+    "RCH-10 Java reads what the serdes write, and the serdes read what Java writes",
+    () =>
+      Effect.gen(function* () {
+        const state = makeState()
+        const { url } = yield* listening(state)
+        const writing = (subject: string) => ({ subject, register: true })
+        const registry = yield* SchemaRegistry.make({ url }).pipe(Effect.provide(FetchHttpClient.layer))
+        const [json, orders, gifts, refunds] = yield* Effect.all([
+          JsonSchema.serde(Order, writing("json-value")),
+          Protobuf.serde(OrderSchema, writing("orders-value")),
+          Protobuf.serde(GiftSchema, writing("gifts-value")),
+          Protobuf.serde(RefundSchema, writing("refunds-value"))
+        ]).pipe(Effect.provideService(SchemaRegistry.SchemaRegistry, registry))
 
-      const order = create(OrderSchema, { id: "o-1", cents: 2n ** 53n + 1n, notes: { größe: "L" } })
-      const gift = create(GiftSchema, { to: "ann" })
-      const refund = create(RefundSchema, { order: "o-1" })
-      const bodies = [
-        hex(toBinary(OrderSchema, order)),
-        hex(toBinary(GiftSchema, gift)),
-        hex(toBinary(RefundSchema, refund))
-      ] as const
-      const ours = [written(orders, order), written(gifts, gift), written(refunds, refund)] as const
-      const id = Buffer.from(ours[0], "hex").readInt32BE(1)
+        const order = create(OrderSchema, { id: "o-1", cents: 2n ** 53n + 1n, notes: { größe: "L" } })
+        const gift = create(GiftSchema, { to: "ann" })
+        const refund = create(RefundSchema, { order: "o-1" })
+        const bodies = [
+          hex(toBinary(OrderSchema, order)),
+          hex(toBinary(GiftSchema, gift)),
+          hex(toBinary(RefundSchema, refund))
+        ] as const
+        const ours = [written(orders, order), written(gifts, gift), written(refunds, refund)] as const
+        const id = Buffer.from(ours[0], "hex").readInt32BE(1)
 
-      const answers = yield* JavaClient.formats(url, [
-        `json read ${written(json, new Order({ id: "o-1", cents: 5 }))}`,
-        ...ours.map((bytes) => `protobuf read ${bytes}`),
-        `json write 1 {"cents":7,"id":"o-2"}`,
-        `protobuf write ${id} 0 ${bodies[0]}`,
-        `protobuf write ${id} 0,1 ${bodies[1]}`,
-        `protobuf write ${id} 1 ${bodies[2]}`
-      ])
+        const answers = yield* JavaClient.formats(url, [
+          `json read ${written(json, new Order({ id: "o-1", cents: 5 }))}`,
+          ...ours.map((bytes) => `protobuf read ${bytes}`),
+          `json write 1 {"cents":7,"id":"o-2"}`,
+          `protobuf write ${id} 0 ${bodies[0]}`,
+          `protobuf write ${id} 0,1 ${bodies[1]}`,
+          `protobuf write ${id} 1 ${bodies[2]}`
+        ])
 
-      assert.deepStrictEqual(JSON.parse(answers[0]!), { id: "o-1", cents: 5 })
-      assert.deepStrictEqual(answers.slice(1, 4), [
-        `shop.Order ${bodies[0]}`,
-        `shop.Order.Gift ${bodies[1]}`,
-        `shop.Refund ${bodies[2]}`
-      ])
-      assert.deepStrictEqual(yield* read(json, answers[4]!), new Order({ id: "o-2", cents: 7 }))
-      assert.deepStrictEqual(answers.slice(5), [...ours])
-      assert.deepStrictEqual(yield* read(orders, answers[5]!), order)
-      assert.deepStrictEqual(yield* read(gifts, answers[6]!), gift)
-      assert.deepStrictEqual(yield* read(refunds, answers[7]!), refund)
-    }).pipe(Effect.scoped)
+        assert.deepStrictEqual(JSON.parse(answers[0]!), { id: "o-1", cents: 5 })
+        assert.deepStrictEqual(answers.slice(1, 4), [
+          `shop.Order ${bodies[0]}`,
+          `shop.Order.Gift ${bodies[1]}`,
+          `shop.Refund ${bodies[2]}`
+        ])
+        assert.deepStrictEqual(yield* read(json, answers[4]!), new Order({ id: "o-2", cents: 7 }))
+        assert.deepStrictEqual(answers.slice(5), [...ours])
+        assert.deepStrictEqual(yield* read(orders, answers[5]!), order)
+        assert.deepStrictEqual(yield* read(gifts, answers[6]!), gift)
+        assert.deepStrictEqual(yield* read(refunds, answers[7]!), refund)
+      }).pipe(Effect.scoped),
+    timeoutMillis
   )
 })
