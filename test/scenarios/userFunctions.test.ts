@@ -13,7 +13,8 @@ const sourcesOf = (name: string): ReadonlyArray<readonly [path: string, text: st
     .map((path) => [`${name}/src/${path}`, readFileSync(`${root}packages/${name}/src/${path}`, "utf8")])
 
 /** The packages whose code runs in a user's process. */
-const packages = ["core", "kafkajs", "config", "admin", "cli", "outbox", "redis", "avro", "observability", "node"]
+const packages =
+  "core kafkajs config admin cli outbox redis schema-registry avro json-schema protobuf observability node".split(" ")
 const sources = packages.flatMap(sourcesOf)
 
 /** Files of settings and of services that a user implements. */
@@ -22,7 +23,7 @@ const givenByUsers =
 
 /** Functions of these files that a user calls, or that another row stands for. */
 const calledByUsers = new Set(
-  "tryAcquireUnsafe releaseUnsafe stateUnsafe isCurrentUnsafe freePermitsUnsafe judgeUnsafe remembersUnsafe lookUp abandon byId refusal idOf eval".split(
+  "tryAcquireUnsafe releaseUnsafe stateUnsafe isCurrentUnsafe freePermitsUnsafe judgeUnsafe remembersUnsafe lookUp abandon byId refusal idOf versionOf incompatibilities decode frame serde eval".split(
     " "
   )
 )

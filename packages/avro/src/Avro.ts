@@ -5,24 +5,18 @@
  * unknown id, and bytes that do not fit their schema, are a `DecodeFailure`: the record is dead-lettered with its bytes.
  */
 import { type EventBusError, Serde } from "@eventbus/core"
-import { Effect, Result, type Schema, type Scope } from "effect"
+import { RegistrySerde, SchemaRegistry, type UnusableSchema } from "@eventbus/schema-registry"
+import { Effect, type Schema, type Scope } from "effect"
 import type { HttpClient } from "effect/http"
 import * as AvroTypes from "./internal/avroTypes.ts"
-import * as WireFormat from "./internal/wireFormat.ts"
-import * as SchemaRegistry from "./SchemaRegistry.ts"
-import { UnusableSchema } from "./UnusableSchema.ts"
 
 /** How to read and write values. */
-export interface Options {
+export interface Options extends RegistrySerde.WriteOptions {
   /**
    * The program's Avro schema (the reader's schema), as JSON text or data. Values of other versions are resolved to it, and values are written with it.
    * Default none: each value is read with the schema that it was written with, and nothing can be written.
    */
   readonly schema?: string | object
-  /** The subject of `schema`, such as `orders-value`. Writing needs it; its id is requested when the serde is made. Default none. */
-  readonly subject?: string
-  /** Registers `schema` under `subject` when it is missing there. Default `false`: a missing schema is an error. Confluent: `auto.register.schemas`. */
-  readonly register?: boolean
   /** The type of 64-bit integers. With `"number"`, an integer beyond 2^53 is a failure. Default `"number"`. */
   readonly longs?: AvroTypes.Longs
 }
@@ -35,35 +29,21 @@ export interface Options {
 export const serde = Effect.fnUntraced(function* <A, I>(
   schema: Schema.Codec<A, I>,
   options: Options = {}
-): Effect.fn.Return<Serde.Serde<A>, UnusableSchema, SchemaRegistry.SchemaRegistry> {
+): Effect.fn.Return<Serde.Serde<A>, UnusableSchema.UnusableSchema, SchemaRegistry.SchemaRegistry> {
   const registry = yield* SchemaRegistry.SchemaRegistry
-  const { longs = "number" } = options
+  const { longs = "number", subject } = options
   const own = options.schema === undefined ? undefined : yield* ownSchema(options.schema, longs)
-  const id = yield* writerId(registry, own?.text, options)
-  const readers = new Map<number, Reader>()
-  return {
-    ...Serde.checked(schema, {
-      name: "avro",
-      decode: (bytes) => {
-        const { id, body } = WireFormat.read(bytes)
-        const reader = readers.get(id)
-        if (reader !== undefined) return reader(body)
-        throw registry.refusal(id) ?? new Error(`schema ${id} was not fetched (Serde.prepare)`)
-      },
-      encode: (encoded) => {
-        if (own === undefined || id === undefined) throw new Error("a schema and its subject are needed for writing")
-        return WireFormat.write(id, AvroTypes.encode(own.type, encoded))
-      }
-    }),
-    prepare: (bytes) => {
-      const id = WireFormat.idOf(bytes)
-      if (id === undefined || readers.has(id)) return undefined
-      return Effect.match(registry.byId(id), {
-        onSuccess: (registered) => readers.set(id, readerOf(registered, own?.type, longs)),
-        onFailure: () => {}
-      })
-    }
-  }
+  const writerId =
+    own === undefined || subject === undefined
+      ? undefined
+      : yield* registry.idOf({ ...options, subject, schema: own.text, type: "AVRO" })
+  const { decode, frame, prepare } = RegistrySerde.make(registry, {
+    type: "AVRO",
+    readerOf: (registered) => AvroTypes.decoder(AvroTypes.makeWriter(registered, longs), own?.type),
+    writerId
+  })
+  const encode = (encoded: I) => frame(own === undefined ? new Uint8Array() : AvroTypes.encode(own.type, encoded))
+  return { ...Serde.checked(schema, { name: "avro", decode, encode }), prepare }
 })
 
 /**
@@ -76,47 +56,12 @@ export const orJson = <A, I>(
   options: Options & Omit<SchemaRegistry.Options, "url"> = {}
 ): Effect.Effect<
   Serde.Serde<A>,
-  UnusableSchema | EventBusError.ConfigurationValidation,
+  UnusableSchema.UnusableSchema | EventBusError.ConfigurationValidation,
   HttpClient.HttpClient | Scope.Scope
-> =>
-  url === undefined
-    ? Effect.succeed(Serde.json(schema))
-    : Effect.provideServiceEffect(
-        serde(schema, options),
-        SchemaRegistry.SchemaRegistry,
-        SchemaRegistry.make({ ...options, url })
-      )
+> => RegistrySerde.orJson(url, schema, options, serde(schema, options))
 
-type Reader = (body: Uint8Array) => unknown
-
-/** The reader of an unusable schema fails for each record. */
-const readerOf = (
-  registered: SchemaRegistry.RegisteredSchema,
-  own: AvroTypes.Type | undefined,
-  longs: AvroTypes.Longs
-): Reader =>
-  Result.getOrElse(
-    Result.try(() => AvroTypes.decoder(AvroTypes.makeWriter(registered, longs), own)),
-    (thrown) => () => {
-      throw new Error(`schema ${registered.id} cannot be used: ${messageOf(thrown)}`)
-    }
-  )
-
-const ownSchema = (schema: string | object, longs: AvroTypes.Longs) => {
-  const text = typeof schema === "string" ? schema : JSON.stringify(schema)
-  return Effect.try({
-    try: () => ({ text, type: AvroTypes.make({ schema: text, references: [] }, longs) }),
-    catch: (thrown) => new UnusableSchema({ schema: "the schema of the program", detail: messageOf(thrown) })
+const ownSchema = (schema: string | object, longs: AvroTypes.Longs) =>
+  RegistrySerde.ownSchema(() => {
+    const text = typeof schema === "string" ? schema : JSON.stringify(schema)
+    return { text, type: AvroTypes.make({ schema: text, references: [] }, longs) }
   })
-}
-
-const writerId = (
-  registry: SchemaRegistry.SchemaRegistry["Service"],
-  schema: string | undefined,
-  { subject, register = false }: Options
-): Effect.Effect<number | undefined, UnusableSchema> =>
-  subject === undefined || schema === undefined
-    ? Effect.succeed(undefined)
-    : registry.idOf({ subject, schema, register })
-
-const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))

@@ -1,3 +1,2 @@
+export { SchemaRegistry, UnusableSchema } from "@eventbus/schema-registry"
 export * as Avro from "./Avro.ts"
-export * as SchemaRegistry from "./SchemaRegistry.ts"
-export * as UnusableSchema from "./UnusableSchema.ts"

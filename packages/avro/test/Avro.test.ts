@@ -9,7 +9,7 @@ import avro from "avsc"
 import { Effect, Fiber, Layer, Result, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
-import { framed, layer, TestRegistry } from "./registry.ts"
+import { framed, layer, TestRegistry } from "../../schema-registry/test/registry.ts"
 
 const Order = Schema.Struct({
   id: Schema.String,

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Avro } from "@eventbus/avro"
 import avro from "avsc"
 import { Effect, Result, Schema } from "effect"
-import { framed, layer, TestRegistry } from "./registry.ts"
+import { framed, layer, TestRegistry } from "../../schema-registry/test/registry.ts"
 
 const record = (...fields: ReadonlyArray<object>) => ({ type: "record", name: "Order", fields })
 

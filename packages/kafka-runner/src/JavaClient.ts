@@ -7,7 +7,7 @@
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { Deferred, Effect, type Scope } from "effect"
-import { install, packageFile } from "./internal/installation.ts"
+import { install, installSerializers, packageFile } from "./internal/installation.ts"
 import type { DownloadFailed, KafkaUnavailable } from "./RealKafkaError.ts"
 
 /** Writes records to a topic. `properties` are those of Kafka's producer, such as `compression.type`. Dies with Java's output when Java fails. */
@@ -34,6 +34,21 @@ export const read = (
   Effect.map(run(["read", bootstrap.join(","), topic, String(partitions), String(count)], ""), (output) =>
     output.split("\n").filter((line) => line !== "")
   )
+
+/**
+ * Reads and writes values in the wire format of a schema registry, each line of `commands` one: `json read HEX`, `json write ID JSON`, `protobuf read HEX`, or
+ * `protobuf write ID INDEXES HEX` with indexes such as `0,1`. Answers with a line for each: the value as JSON (for Protobuf the full name of the message and its bytes in hexadecimal digits),
+ * or the bytes in hexadecimal digits. JSON goes through Apicurio's serializers in the wire format of Confluent; Protobuf through protobuf-java, with message indexes by
+ * Kafka's own varints. Java asks `registry` for each schema. Dies with Java's output when Java fails.
+ */
+export const formats = (
+  registry: string,
+  commands: ReadonlyArray<string>
+): Effect.Effect<ReadonlyArray<string>, KafkaUnavailable | DownloadFailed> =>
+  Effect.gen(function* () {
+    const output = yield* runFile(yield* installSerializers, "java/Formats.java", [registry], commands.join("\n"))
+    return output.split("\n").filter((line) => line !== "")
+  })
 
 /** A record that a member has handled. */
 export interface Handled {
@@ -115,20 +130,26 @@ const jvm = (classPath: string, file: string): ReadonlyArray<string> => [
 ]
 
 const run = (programArguments: ReadonlyArray<string>, input: string) =>
-  Effect.flatMap(install, ({ java, classPath }) =>
-    Effect.callback<string>((resume) => {
-      const child = spawn(java, [...jvm(classPath, "java/Records.java"), ...programArguments])
-      const [output, errors]: [Array<Buffer>, Array<Buffer>] = [[], []]
-      child.stdout.on("data", (bytes: Buffer) => output.push(bytes))
-      child.stderr.on("data", (bytes: Buffer) => errors.push(bytes))
-      child.on("close", (code) =>
-        resume(
-          code === 0
-            ? Effect.succeed(Buffer.concat(output).toString())
-            : Effect.die(new Error(`java ended with ${code}: ${Buffer.concat(errors).toString()}`))
-        )
+  Effect.flatMap(install, (installed) => runFile(installed, "java/Records.java", programArguments, input))
+
+const runFile = (
+  { java, classPath }: { readonly java: string; readonly classPath: string },
+  file: string,
+  programArguments: ReadonlyArray<string>,
+  input: string
+) =>
+  Effect.callback<string>((resume) => {
+    const child = spawn(java, [...jvm(classPath, file), ...programArguments])
+    const [output, errors]: [Array<Buffer>, Array<Buffer>] = [[], []]
+    child.stdout.on("data", (bytes: Buffer) => output.push(bytes))
+    child.stderr.on("data", (bytes: Buffer) => errors.push(bytes))
+    child.on("close", (code) =>
+      resume(
+        code === 0
+          ? Effect.succeed(Buffer.concat(output).toString())
+          : Effect.die(new Error(`java ended with ${code}: ${Buffer.concat(errors).toString()}`))
       )
-      child.stdin.end(input)
-      return Effect.sync(() => child.kill("SIGKILL"))
-    })
-  )
+    )
+    child.stdin.end(input)
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })

@@ -29,6 +29,9 @@ export const own = (
     layer(RealKafka.layer(options), { excludeTestServices: true, timeout })(body)
   })
 
+/** A suite that runs Java's clients and starts no broker. */
+export const withJava = (name: string, body: () => void): void => whenAvailable(name, "/tools", body)
+
 const whenAvailable = (name: string, question: Question, body: (bootstrap: ReadonlyArray<string>) => void): void => {
   describe(name, async () => {
     const answer = await ask(inject("sharedKafka"), question)

@@ -12,8 +12,8 @@ export type Longs = "number" | "bigint"
 export interface Source {
   /** The Avro schema as JSON text. */
   readonly schema: string
-  /** As JSON text. Each comes after the schemas that it refers to itself. */
-  readonly references: ReadonlyArray<string>
+  /** Each comes after the schemas that it refers to itself. */
+  readonly references: ReadonlyArray<{ readonly schema: string }>
 }
 
 /** Throws when the text is no Avro schema. */
@@ -33,7 +33,8 @@ const parse = ({ schema, references }: Source, longs: Longs, prepare: (schema: u
   )
   const typeOf = (text: string) =>
     avro.Type.forSchema(prepare(JSON.parse(text)) as avro.Schema, { registry, omitRecordMethods: true })
-  for (const each of references) typeOf(each)
+  // A schema may be referred to by several names.
+  for (const each of new Set(references.map(({ schema }) => schema))) typeOf(each)
   return typeOf(schema)
 }
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { mkdir, writeFile } from "node:fs/promises"
 import { homedir } from "node:os"
-import { join } from "node:path"
+import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { DownloadFailed, KafkaUnavailable } from "../RealKafkaError.ts"
@@ -21,12 +21,13 @@ export const packageFile = (name: string): string => fileURLToPath(new URL(`../.
 /** Outside of the work tree, so that a fresh clone finds the jars of an earlier one. */
 export const cacheFolder = (): string => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "eventbus-kafka")
 
-const pom = packageFile("pom.xml")
+const brokerPom = packageFile("pom.xml")
+const serializersPom = packageFile("serializers.pom.xml")
 
-const jarFolder = (): string =>
+const jarFolder = (pom: string): string =>
   join(cacheFolder(), `jars-${createHash("sha256").update(readFileSync(pom)).digest("hex").slice(0, 12)}`)
 
-const isDownloaded = (): boolean => existsSync(join(jarFolder(), ".done"))
+const isDownloaded = (pom: string): boolean => existsSync(join(jarFolder(pom), ".done"))
 
 const javaTool = (name: string): string => {
   const home = process.env.JAVA_HOME
@@ -45,15 +46,15 @@ const requireJava = Effect.gen(function* () {
 /** Fails when this machine cannot run a broker; downloads nothing. */
 export const requireTools: Effect.Effect<void, KafkaUnavailable> = Effect.gen(function* () {
   yield* requireJava
-  if (isDownloaded()) return
+  if (isDownloaded(brokerPom)) return
   yield* execute("mvn", ["-version"]).pipe(
     Effect.mapError(() => new KafkaUnavailable({ missing: "Maven was not found" }))
   )
 })
 
-const download = Effect.gen(function* () {
-  if (isDownloaded()) return // Another process downloaded while this one waited for the lock.
-  const folder = jarFolder()
+const download = Effect.fnUntraced(function* (pom: string) {
+  if (isDownloaded(pom)) return // Another process downloaded while this one waited for the lock.
+  const folder = jarFolder(pom)
   yield* execute("mvn", [
     "-q",
     "-B",
@@ -67,12 +68,25 @@ const download = Effect.gen(function* () {
   yield* Effect.promise(() => writeFile(join(folder, ".done"), ""))
 })
 
-/** Java and the broker's class path. Downloads the jars on first use (43 MB); two processes never download at the same time. */
+/** The jars of a class path. Two processes never download at the same time. */
+const jarsOf = Effect.fnUntraced(function* (pom: string) {
+  if (!isDownloaded(pom)) {
+    yield* Effect.promise(() => mkdir(cacheFolder(), { recursive: true }))
+    yield* withFileLock(join(cacheFolder(), "download.lock"), download(pom))
+  }
+  return join(jarFolder(pom), "*")
+})
+
+/** Java and the broker's class path. Downloads the jars on first use (43 MB). */
 export const install: Effect.Effect<Installation, KafkaUnavailable | DownloadFailed> = Effect.gen(function* () {
   yield* requireTools
-  if (!isDownloaded()) {
-    yield* Effect.promise(() => mkdir(cacheFolder(), { recursive: true }))
-    yield* withFileLock(join(cacheFolder(), "download.lock"), download)
-  }
-  return { java: javaTool("java"), keytool: javaTool("keytool"), classPath: join(jarFolder(), "*") }
+  return { java: javaTool("java"), keytool: javaTool("keytool"), classPath: yield* jarsOf(brokerPom) }
 })
+
+/** Java, with the serializers of schema registries before the broker's class path. Downloads their jars on first use (9 MB). */
+export const installSerializers: Effect.Effect<Installation, KafkaUnavailable | DownloadFailed> = Effect.gen(
+  function* () {
+    const installed = yield* install
+    return { ...installed, classPath: `${yield* jarsOf(serializersPom)}${delimiter}${installed.classPath}` }
+  }
+)

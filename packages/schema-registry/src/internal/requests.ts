@@ -24,6 +24,8 @@ export interface RegistryRequest<A> {
   readonly body?: object
   /** Decodes the answer. */
   readonly answer: Schema.Codec<A, unknown>
+  /** The answer where there is no such subject or version. Default: none, a failure. */
+  readonly whenMissing?: NoInfer<A>
 }
 
 export type SendRequest = <A>(request: RegistryRequest<A>) => Effect.Effect<A, UnusableSchema>
@@ -86,7 +88,7 @@ const notFound = new Set<unknown>([40401, 40402, 40403])
 const Failed = Schema.Struct({ error_code: Schema.Int, message: Schema.optionalKey(Schema.String) })
 
 const read = <A>(
-  { schema, answer }: RegistryRequest<A>,
+  { schema, answer, whenMissing }: RegistryRequest<A>,
   { status, text }: { readonly status: number; readonly text: string }
 ): Effect.Effect<A, RegistryUnavailable | UnusableSchema> => {
   if (status === 200) {
@@ -97,6 +99,7 @@ const read = <A>(
   }
   const failed = Schema.decodeUnknownOption(Schema.fromJsonString(Failed))(text)
   const { error_code: code, message = "" } = failed._tag === "Some" ? failed.value : { error_code: undefined }
+  if (status === 404 && whenMissing !== undefined && notFound.has(code)) return Effect.succeed(whenMissing)
   const isFinal = status === 409 || status === 422 || (status === 404 && notFound.has(code))
   const detail = `status ${status}${code === undefined ? "" : `, code ${code}`}${message === "" ? "" : `: ${message}`}`
   return Effect.fail(

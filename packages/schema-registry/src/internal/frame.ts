@@ -1,9 +1,9 @@
-/** Confluent's wire format: a zero byte, the schema's id as a big-endian int32, then the value in Avro's binary encoding. */
+/** Confluent's wire format: a zero byte, the schema's id as a big-endian int32, then the body. */
 
 const magic = 0
 const headerLength = 5
 
-/** The id and the encoded value. Throws with a message that says what is wrong with the bytes. */
+/** The id and the body. Throws with a message that says what is wrong with the bytes. */
 export const read = (bytes: Uint8Array): { readonly id: number; readonly body: Uint8Array } => {
   if (bytes[0] !== magic) {
     const found = bytes.length === 0 ? "zero bytes" : `byte ${bytes[0]} at the beginning`

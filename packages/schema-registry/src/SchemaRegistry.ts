@@ -28,38 +28,78 @@ export interface Options {
   readonly requestTimeout?: Duration.Input
 }
 
+/** A type of schemas in the registry. */
+export type SchemaType = "AVRO" | "JSON" | "PROTOBUF"
+
+/** A schema that another one refers to. */
+export interface ReferredSchema {
+  /** The name that refers to it: an Avro name, a `$ref`, or the path of an `import`. */
+  readonly name: string
+  /** The schema as text. */
+  readonly schema: string
+}
+
 /** A schema as the registry stores it. */
 export interface RegisteredSchema {
   /** The id in the registry, 0 or more. */
   readonly id: number
-  /** The Avro schema as JSON text. */
+  /** The type of the schema: a `SchemaType`, or another one that the registry knows. */
+  readonly type: string
+  /** The schema as text: JSON, or a `.proto` file. */
   readonly schema: string
-  /** The schemas that it refers to, as JSON text. Each comes after the schemas that it refers to itself. */
-  readonly references: ReadonlyArray<string>
+  /** The schemas that it refers to. Each comes after the schemas that it refers to itself. */
+  readonly references: ReadonlyArray<ReferredSchema>
 }
 
-/** A request for the id of a schema under a subject. */
-export interface SchemaRequest {
+/** Names a registered schema that a schema to be registered refers to. */
+export interface Reference {
+  /** The name that the schema refers to it by: an Avro name, a `$ref`, or the path of an `import`. */
+  readonly name: string
+  /** The subject that it is registered under. */
+  readonly subject: string
+  /** Its version in that subject, 1 or more. */
+  readonly version: number
+}
+
+/** A schema under a subject. */
+export interface SubjectSchema {
   /** The subject, such as `orders-value`. */
   readonly subject: string
-  /** The Avro schema as JSON text. */
+  /** The schema as text. */
   readonly schema: string
-  /** `true` registers the schema when it is missing; `false` makes a missing schema an error. Confluent: `auto.register.schemas`. */
-  readonly register: boolean
+  /** The type of the schema. Default `"AVRO"`. */
+  readonly type?: SchemaType
+  /** The registered schemas that it refers to. Default none. */
+  readonly references?: ReadonlyArray<Reference>
+}
+
+/** A request for the id or the version of a schema under a subject. */
+export interface SchemaRequest extends SubjectSchema {
+  /** `true` registers the schema when it is missing; `false` makes a missing schema an error. Default `false`. Confluent: `auto.register.schemas`. */
+  readonly register?: boolean
+  /** Asks first whether the schema is compatible with the latest one of the subject, and fails when it is not. Default `false`. */
+  readonly checkCompatibility?: boolean
 }
 
 /** The registry that serdes get their schemas from. */
 export class SchemaRegistry extends Context.Service<
   SchemaRegistry,
   {
-    /** The schema of an id. Waits while the registry is unavailable. Fails when there is no such schema, or when it is not Avro. */
+    /** The schema of an id. Waits while the registry is unavailable. Fails when there is no such schema. */
     readonly byId: (id: number) => Effect.Effect<RegisteredSchema, UnusableSchema>
     /** The failure of the last `byId` of this id; undefined when it did not fail. Sends no request. */
     readonly refusal: (id: number) => UnusableSchema | undefined
     /** The id of a schema under a subject. Waits while the registry is unavailable. Fails when the registry refuses the schema or does not have it. */
     readonly idOf: (request: SchemaRequest) => Effect.Effect<number, UnusableSchema>
+    /** The version of a schema in its subject, for a `Reference`. Waits and fails as `idOf` does. */
+    readonly versionOf: (request: SchemaRequest) => Effect.Effect<number, UnusableSchema>
+    /**
+     * The reasons why a schema is not compatible with the latest one of its subject, by the rule of the subject. Empty when it is compatible, or when the subject has no schema. Waits while the
+     * registry is unavailable. Fails when it refuses the schema as such.
+     */
+    readonly incompatibilities: (schema: SubjectSchema) => Effect.Effect<ReadonlyArray<string>, UnusableSchema>
   }
->()("@eventbus/avro/SchemaRegistry") {}
+>()("@eventbus/schema-registry/SchemaRegistry") {}
 
 /** Makes the service, with the `HttpClient` of the context. Fails with `ConfigurationValidation` when `url` is none. Sends no request. */
 export const make = Effect.fnUntraced(function* (
@@ -94,18 +134,14 @@ export const make = Effect.fnUntraced(function* (
         return schema === undefined ? Effect.scoped(RcMap.get(inFlight, id)) : Effect.succeed(schema)
       }),
     refusal: (id) => refused.get(id)?.error,
-    idOf: ({ subject, schema, register }) => {
-      const path = `subjects/${encodeURIComponent(subject)}`
-      return Effect.map(
-        send({
-          schema: `the schema of subject ${subject}`,
-          path: register ? `${path}/versions` : path,
-          body: { schema },
-          answer: Registered
-        }),
-        ({ id }) => id
-      )
-    }
+    idOf: (request) => Effect.map(find(send, request, Registered), ({ id }) => id),
+    // A registration answers with the id alone.
+    versionOf: Effect.fnUntraced(function* (request) {
+      if (request.register) yield* find(send, request, Registered)
+      const { version } = yield* find(send, { ...request, register: false, checkCompatibility: false }, Found)
+      return version
+    }),
+    incompatibilities: (schema) => incompatibilities(send, schema)
   })
 })
 
@@ -120,38 +156,85 @@ const refusedMillis = 30_000
 const maxRefused = 1_000
 
 const Registered = Schema.Struct({ id: Schema.Int })
+const Found = Schema.Struct({ version: Schema.Int })
+
+const find = Effect.fnUntraced(function* <A>(
+  send: Requests.SendRequest,
+  { register = false, checkCompatibility = false, ...schema }: SchemaRequest,
+  answer: Schema.Codec<A, unknown>
+) {
+  const name = nameOf(schema)
+  if (checkCompatibility) {
+    const problems = yield* incompatibilities(send, schema)
+    if (problems.length > 0) {
+      const detail = `it is not compatible with the latest version of the subject: ${problems.join("; ")}`
+      return yield* new UnusableSchema({ schema: name, detail })
+    }
+  }
+  const path = `subjects/${encodeURIComponent(schema.subject)}`
+  return yield* send({ schema: name, path: register ? `${path}/versions` : path, body: bodyOf(schema), answer })
+})
+
+const Compatibility = Schema.Struct({
+  is_compatible: Schema.Boolean,
+  messages: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.String)))
+})
+
+const incompatibilities = (send: Requests.SendRequest, schema: SubjectSchema) =>
+  Effect.map(
+    send({
+      schema: nameOf(schema),
+      path: `compatibility/subjects/${encodeURIComponent(schema.subject)}/versions/latest?verbose=true`,
+      body: bodyOf(schema),
+      answer: Compatibility,
+      whenMissing: { is_compatible: true }
+    }),
+    ({ is_compatible, messages }) => {
+      if (is_compatible) return []
+      return messages?.length ? messages : ["the schema registry gives no reason"]
+    }
+  )
+
+const nameOf = ({ subject }: SubjectSchema) => `the schema of subject ${subject}`
+
+/** Registries that know Avro alone do not know the other keys. */
+const bodyOf = ({ schema, type = "AVRO", references = [] }: SubjectSchema) => ({
+  schema,
+  ...(type !== "AVRO" && { schemaType: type }),
+  ...(references.length > 0 && { references })
+})
 
 const Answer = Schema.Struct({
   schema: Schema.String,
   schemaType: Schema.optionalKey(Schema.String),
   references: Schema.optionalKey(
-    Schema.NullOr(Schema.Array(Schema.Struct({ subject: Schema.String, version: Schema.Int })))
+    Schema.NullOr(Schema.Array(Schema.Struct({ name: Schema.String, subject: Schema.String, version: Schema.Int })))
   )
 })
 
 const fetchSchema = Effect.fnUntraced(function* (send: Requests.SendRequest, id: number) {
   const schema = `schema ${id}`
   const answer = yield* send({ schema, path: `schemas/ids/${id}`, answer: Answer })
-  const { schemaType = "AVRO" } = answer
-  if (schemaType !== "AVRO") return yield* new UnusableSchema({ schema, detail: `it is ${schemaType}, not Avro` })
-  const references: Array<string> = []
+  const { schemaType: type = "AVRO" } = answer
+  const references: Array<ReferredSchema> = []
   yield* addReferences(send, answer, references, new Set())
-  return { id, schema: answer.schema, references }
+  return { id, type, schema: answer.schema, references }
 })
 
 const addReferences = Effect.fnUntraced(function* (
   send: Requests.SendRequest,
   { references }: typeof Answer.Type,
-  into: Array<string>,
+  into: Array<ReferredSchema>,
   seen: Set<string>
 ): Effect.fn.Return<void, UnusableSchema> {
-  for (const { subject, version } of references ?? []) {
+  for (const { name, subject, version } of references ?? []) {
     const path = `subjects/${encodeURIComponent(subject)}/versions/${version}`
-    if (seen.has(path)) continue
-    seen.add(path)
+    const key = `${name} ${path}`
+    if (seen.has(key)) continue
+    seen.add(key)
     const referred = yield* send({ schema: `version ${version} of subject ${subject}`, path, answer: Answer })
     yield* addReferences(send, referred, into, seen)
-    into.push(referred.schema)
+    into.push({ name, schema: referred.schema })
   }
 })
 

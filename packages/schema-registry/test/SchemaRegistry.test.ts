@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { SchemaRegistry } from "@eventbus/avro"
+import { SchemaRegistry } from "@eventbus/schema-registry"
 import { Effect, Fiber, Layer, Logger, Redacted } from "effect"
+import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { layer, TestRegistry } from "./registry.ts"
 
@@ -20,7 +21,7 @@ describe("the schema registry", () => {
       const server = yield* TestRegistry
       server.byId.set(7, { schema: text })
       const both = yield* Effect.all([byId(7), byId(7)], { concurrency: 2 })
-      assert.deepStrictEqual(both[0], { id: 7, schema: JSON.stringify(text), references: [] })
+      assert.deepStrictEqual(both[0], { id: 7, type: "AVRO", schema: JSON.stringify(text), references: [] })
       yield* byId(7)
       assert.deepStrictEqual(server.requests, ["GET http://registry:8081/schemas/ids/7"])
     }).pipe(Effect.provide(layer()))
@@ -62,6 +63,9 @@ describe("the schema registry", () => {
     ["a path that is not there", { status: 404, text: '{"error_code":404,"message":"HTTP 404 Not Found"}' }],
     ["a login page", { status: 200, text: "<html>who are you?</html>" }],
     ["JSON that is no schema", { status: 200, text: '{"schema":7}' }],
+    ["a redirect", { status: 302, text: "" }],
+    ["refused credentials", { status: 401, text: '{"error_code":401,"message":"who?"}' }],
+    ["an answer that is cut", { status: 200, text: '{"schema":"' }],
     ["too many requests", { status: 429, text: "" }]
   ] as const)("SER-06 %s does not decide about the schema: the client asks again", ([, instead]) =>
     Effect.gen(function* () {
@@ -130,13 +134,72 @@ describe("the schema registry", () => {
       server.byId.set(7, { schema: "order", references: refersTo("address", "city") })
       server.versions.set("address/2", { schema: "address", references: refersTo("city") })
       server.versions.set("city/2", { schema: "city" })
-      assert.deepStrictEqual((yield* byId(7)).references, ["city", "address"])
+      assert.deepStrictEqual((yield* byId(7)).references, [
+        { name: "city", schema: "city" },
+        { name: "address", schema: "address" }
+      ])
       assert.strictEqual(server.requests.length, 3)
       server.byId.set(8, { schema: "order", references: refersTo("gone") })
       const error = yield* Effect.flip(byId(8))
       assert.include(error.message, "version 2 of subject gone cannot be used")
       server.byId.set(9, { schema: "message Order {}", schemaType: "PROTOBUF" })
-      assert.include((yield* Effect.flip(byId(9))).message, "it is PROTOBUF, not Avro")
+      assert.strictEqual((yield* byId(9)).type, "PROTOBUF")
+    }).pipe(Effect.provide(layer()))
+  )
+
+  const request = { subject: "orders-value", schema: JSON.stringify(text), register: true }
+
+  it.effect(
+    "RCH-10 two processes that register one schema at once get one id, and wait for a registry that is away",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* TestRegistry
+        const client = yield* HttpClient.HttpClient
+        const other = yield* SchemaRegistry.make({ url: "http://registry:8081" }).pipe(
+          Effect.provideService(HttpClient.HttpClient, client)
+        )
+        server.instead = { status: 503, text: "" }
+        const one = yield* SchemaRegistry.SchemaRegistry
+        const both = yield* Effect.all([one.idOf(request), other.idOf(request)], { concurrency: 2 }).pipe(
+          Effect.forkChild({ startImmediately: true })
+        )
+        yield* after("1 hour")
+        assert.isUndefined(both.pollUnsafe())
+        server.instead = undefined
+        yield* after("10 seconds")
+        assert.deepStrictEqual(yield* Fiber.join(both), [1, 1])
+        assert.strictEqual(server.versions.size, 1)
+        assert.strictEqual(yield* one.versionOf(request), 1)
+      }).pipe(Effect.provide(layer()))
+  )
+
+  it.effect(
+    "RCH-10 compatibility: a subject without schemas has no problem, a latest one decides, and a refused one is not registered",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* TestRegistry
+        const registry = yield* SchemaRegistry.SchemaRegistry
+        assert.deepStrictEqual(yield* registry.incompatibilities(request), [])
+        yield* registry.idOf({ ...request, checkCompatibility: true })
+        server.incompatible = ["TYPE_MISMATCH at /", "MISSING_UNION_BRANCH at /1"]
+        const changed = { ...request, schema: '"int"' }
+        assert.deepStrictEqual(yield* registry.incompatibilities(changed), server.incompatible)
+        const error = yield* Effect.flip(registry.idOf({ ...changed, checkCompatibility: true }))
+        assert.include(error.message, "TYPE_MISMATCH at /; MISSING_UNION_BRANCH at /1")
+        assert.strictEqual(server.versions.size, 1)
+        server.instead = { status: 422, text: '{"error_code":42201,"message":"no schema"}' }
+        assert.include((yield* Effect.flip(registry.incompatibilities(changed))).message, "code 42201: no schema")
+      }).pipe(Effect.provide(layer()))
+  )
+
+  it.effect("RCH-10 a schema that is known stays known when the registry loses it", () =>
+    Effect.gen(function* () {
+      const server = yield* TestRegistry
+      server.byId.set(7, { schema: text })
+      yield* byId(7)
+      server.byId.clear()
+      assert.strictEqual((yield* byId(7)).id, 7)
+      assert.strictEqual(server.requests.length, 1)
     }).pipe(Effect.provide(layer()))
   )
 

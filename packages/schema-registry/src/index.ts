@@ -1,0 +1,3 @@
+export * as RegistrySerde from "./RegistrySerde.ts"
+export * as SchemaRegistry from "./SchemaRegistry.ts"
+export * as UnusableSchema from "./UnusableSchema.ts"
