@@ -139,7 +139,7 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
     const services = lifecycle.services()
     if (services === undefined) return notRunning
     const now = Effect.runSyncWith(services)(EventBusConnector.EventBusConnector.use(({ health }) => health))
-    return { ...now, reasons: now.reasons.map((reason) => ({ type: reason._tag, message: Health.describe(reason) })) }
+    return plainHealth(lifecycle.isStopping() ? draining(now) : now)
   }
   return {
     start,
@@ -173,6 +173,21 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
       promised<Commands>(await connector("commands", Effect.succeed), (effect) => run("commands", effect))
   }
 }
+
+const plainHealth = ({ reasons, ...health }: Health.Health): BusHealth => ({
+  ...health,
+  reasons: reasons.map((reason) => ({ type: reason._tag, message: Health.describe(reason) }))
+})
+
+/** Not ready from the first moment of a stop on: the connector itself closes behind its consumers. */
+const draining = (health: Health.Health): Health.Health => ({
+  ...health,
+  ready: false,
+  status: health.status === "UP" ? "DEGRADED" : health.status,
+  reasons: health.reasons.some(({ _tag }) => _tag === "Closing")
+    ? health.reasons
+    : [{ _tag: "Closing" }, ...health.reasons]
+})
 
 const notRunning: BusHealth = {
   status: "DOWN",
