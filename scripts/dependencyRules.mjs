@@ -12,6 +12,7 @@ const siblings = {
   observability: ["core"],
   outbox: ["core"],
   node: ["config", "core", "kafkajs", "testkit"],
+  nestjs: ["node"],
   redis: ["core"],
   avro: ["core"],
   testkit: ["core", "outbox"],
