@@ -3,16 +3,17 @@ import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb } from "@eventbus/admin"
 import { consumer, createEventBus } from "@eventbus/node"
 import { memoryKafka } from "@eventbus/node/testing"
+import { everything, token } from "./api.ts"
 
 describe("RCH-08 AdminWeb.mount", () => {
   it("is alive and not ready before the start, answers once the bus runs, and again after another start", async () => {
     const kafka = memoryKafka({ topics: { orders: 1 } })
-    const admin = AdminWeb.mount({ prefix: "/ops" })
+    const admin = AdminWeb.mount({ prefix: "/ops", authorizer: everything })
     const orders = consumer({ topic: "orders", groupId: "billing", handler: () => undefined })
     const bus = createEventBus({ kafka, signals: [], log: "off", extension: admin.extension, consumers: { orders } })
     const ask = async (path: string) => {
-      const local = { remoteAddress: "127.0.0.1" }
-      const response = await admin.handler(new Request(`http://localhost${path}`), local)
+      const headers = { authorization: `Bearer ${token}` }
+      const response = await admin.handler(new Request(`http://localhost${path}`, { headers }))
       return { status: response.status, body: (await response.json()) as unknown }
     }
     assert.deepStrictEqual(await ask("/health/live"), { status: 200, body: { status: "UP" } })
