@@ -36,6 +36,8 @@ const isolated = [
 ]
 
 export default defineConfig({
+  // Tests of @eventbus/nestjs have decorated classes, compiled as Nest compiles them.
+  oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } },
   test: {
     // Starts one real Kafka for the run when the first test file asks for it.
     globalSetup: ["packages/kafka-runner/src/internal/globalSetup.ts"],

@@ -58,7 +58,10 @@ const tsconfig = (files: ReadonlyArray<string>) => ({
     declarationMap: false,
     rewriteRelativeImportExtensions: false,
     allowImportingTsExtensions: true,
-    moduleDetection: "force"
+    moduleDetection: "force",
+    // Examples for NestJS are compiled, with decorators and parameter properties.
+    experimentalDecorators: true,
+    erasableSyntaxOnly: false
   },
   files
 })

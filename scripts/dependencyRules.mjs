@@ -12,6 +12,7 @@ const siblings = {
   observability: ["core"],
   outbox: ["core"],
   node: ["config", "core", "kafkajs", "outbox", "schema-registry", "testkit"],
+  nestjs: ["node"],
   redis: ["core"],
   "schema-registry": ["core"],
   avro: ["core", "schema-registry"],

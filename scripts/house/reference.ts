@@ -10,7 +10,14 @@ import { join, posix } from "node:path"
 import { anchorsOf } from "./anchors.ts"
 import type { Check, Violation } from "./report.ts"
 import { children, docstringText, type Node, nameOf, readSource, type SourceFile, walk } from "./sourceFile.ts"
-import { type Declaration, type Export, type PublicModule, type PublicPackage, publicPackages } from "./surface.ts"
+import {
+  type Declaration,
+  type Export,
+  isPrivate,
+  type PublicModule,
+  type PublicPackage,
+  publicPackages
+} from "./surface.ts"
 
 const folder = "docs/reference"
 
@@ -121,12 +128,10 @@ const classText = (file: SourceFile, node: Node): string => {
   const body = node.body as Node
   const head = file.text.slice(node.start, body.start).trimEnd()
   const members = children(body)
-    .filter((member) => member.override !== true && member.accessibility !== "private" && !isPrivateName(member))
+    .filter((member) => member.override !== true && !isPrivate(member))
     .map((member) => memberText(file, member))
   return members.length === 0 ? `${head} {}` : `${head} {\n${members.map((member) => `  ${member}`).join("\n")}\n}`
 }
-
-const isPrivateName = (member: Node): boolean => (member.key as Node | undefined)?.type === "PrivateIdentifier"
 
 const memberText = (file: SourceFile, member: Node): string => {
   const comment = file.commentBefore(member.start)

@@ -185,9 +185,13 @@ const membersBelow = (file: SourceFile, node: Node): ReadonlyArray<Member> => {
   })
 }
 
+/** A member that is `private`, or whose name begins with `#`. */
+export const isPrivate = (member: Node): boolean =>
+  member.accessibility === "private" || (member.key as Node | undefined)?.type === "PrivateIdentifier"
+
 /** `_tag` only tells the alternatives of a type apart; an overriding member has the docstring of what it overrides. */
 const isMember = (node: Node): boolean => {
-  if (nameOf(node) === "_tag" || node.override === true || node.accessibility === "private") return false
+  if (nameOf(node) === "_tag" || node.override === true || isPrivate(node)) return false
   if (node.kind === "constructor") return false
   return memberTypes.has(node.type) || (node.type === "Property" && node.kind === "init")
 }

@@ -10,8 +10,10 @@ const publicModules = (packed: Packed): ReadonlyArray<string> =>
 /** Peers of the packages, in the versions that the workspace itself is tested with. */
 const peers = (packages: ReadonlyArray<Packed>, root: string): Record<string, string> => {
   const pinned = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).devDependencies
-  const names = packages.flatMap(({ manifest }) => Object.keys(manifest.peerDependencies ?? {}))
-  return Object.fromEntries([...names, "typescript", "@types/node"].map((name) => [name, pinned[name] ?? "*"]))
+  const asked = packages.flatMap(({ manifest: { peerDependencies = {}, devDependencies = {} } }) =>
+    Object.keys(peerDependencies).map((name) => [name, pinned[name] ?? devDependencies[name] ?? "*"])
+  )
+  return Object.fromEntries([...asked, ...["typescript", "@types/node"].map((name) => [name, pinned[name]])])
 }
 
 /** Throws where the project cannot be installed, does not compile, or its program fails. */

@@ -17,12 +17,13 @@ import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { LogLine } from "@eventbus/core"
 import { Context, Effect, Layer, type Scope } from "effect"
-import { HttpRouter, HttpServer, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServer, type HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import * as AdminRoutes from "./AdminRoutes.ts"
 import { EventBusAdmin } from "./EventBusAdmin.ts"
 import * as Failures from "./internal/failures.ts"
 import * as OptionChecks from "./internal/optionChecks.ts"
 import * as Paths from "./internal/paths.ts"
+import * as StartingAnswer from "./internal/startingAnswer.ts"
 
 /** The routes, and where the server listens. */
 export interface Options extends AdminRoutes.Options {
@@ -72,13 +73,8 @@ export const layer = <A, E, R>(
   )
 }
 
-/** Before the program is built: alive, and not ready. */
-const starting = ({ live }: Paths.Paths): Answer =>
+/** Before the program is built. */
+const starting = (paths: Paths.Paths): Answer =>
   Effect.map(HttpServerRequest.HttpServerRequest, ({ originalUrl }) =>
-    Failures.pathOf(originalUrl) === live
-      ? HttpServerResponse.jsonUnsafe({ status: "UP" })
-      : HttpServerResponse.jsonUnsafe(
-          { status: "DOWN", _tag: "Starting", message: "The program is starting." },
-          { status: 503 }
-        )
+    StartingAnswer.of(paths, Failures.pathOf(originalUrl))
   )

@@ -17,14 +17,16 @@
  * ```
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Context, Effect, type Layer, Scope } from "effect"
+import type { Broker, EventBusConnector } from "@eventbus/core"
+import { Context, Effect, Layer, Scope } from "effect"
 import { HttpEffect, HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as AdminRoutes from "./AdminRoutes.ts"
-import type { EventBusAdmin } from "./EventBusAdmin.ts"
+import * as EventBusAdmin from "./EventBusAdmin.ts"
 import * as Failures from "./internal/failures.ts"
 import * as NodeMessages from "./internal/nodeMessages.ts"
 import * as Paths from "./internal/paths.ts"
 import { PeerAddress } from "./internal/peerAddress.ts"
+import * as StartingAnswer from "./internal/startingAnswer.ts"
 
 export type { Options } from "./AdminRoutes.ts"
 
@@ -48,33 +50,70 @@ export interface AdminWeb {
 }
 
 /** Makes the functions. They run in the fibers of the program: its loggers, clock and metrics. */
-export const make = (options: AdminRoutes.Options = {}): Effect.Effect<AdminWeb, never, EventBusAdmin> =>
+export const make = (options: AdminRoutes.Options = {}): Effect.Effect<AdminWeb, never, EventBusAdmin.EventBusAdmin> =>
   Effect.gen(function* () {
-    const context = yield* Effect.context<EventBusAdmin>()
+    const context = yield* Effect.context<EventBusAdmin.EventBusAdmin>()
     // The routes hold nothing that has to be released.
     const scope = yield* Scope.make()
-    const routes: Layer.Layer<never, never, EventBusAdmin | HttpRouter.HttpRouter> = AdminRoutes.layer(options)
+    const routes: Layer.Layer<never, never, EventBusAdmin.EventBusAdmin | HttpRouter.HttpRouter> =
+      AdminRoutes.layer(options)
     const router = yield* Scope.provide(HttpRouter.toHttpEffect(routes), scope).pipe(
       Effect.provideService(HttpRouter.RouterConfig, { maxParamLength: 1_024 })
     )
-    const answer = HttpEffect.toWebHandlerWith<EventBusAdmin, HttpServerRequest.HttpServerRequest | Scope.Scope>(
-      context
-    )(Failures.orNotFound(router))
-    const handler: AdminWeb["handler"] = (request, { remoteAddress } = {}) =>
+    const answer = HttpEffect.toWebHandlerWith<
+      EventBusAdmin.EventBusAdmin,
+      HttpServerRequest.HttpServerRequest | Scope.Scope
+    >(context)(Failures.orNotFound(router))
+    return webOf(Paths.make(options), (request, { remoteAddress } = {}) =>
       answer(request, Context.make(PeerAddress, remoteAddress))
-    const paths = Paths.make(options)
-    return {
-      handler,
-      nodeListener: (request, response, next) => {
-        const path = Failures.pathOf(request.originalUrl ?? request.url ?? "/")
-        const isAmbiguous = Failures.isAmbiguous(path)
-        if (next !== undefined && (isAmbiguous || !paths.has(path))) next()
-        else
-          NodeMessages.respond(
-            isAmbiguous ? async () => HttpServerResponse.toWeb(Failures.notFound(path)) : handler,
-            request,
-            response
-          )
-      }
-    }
+    )
   })
+
+/** The API of a bus of `@eventbus/node`, which is mounted before the bus starts. */
+export interface AdminMount extends AdminWeb {
+  /** The option `extension` of the bus. Until the bus has started, `/health/live` answers 200 and everything else 503. */
+  readonly extension: Layer.Layer<never, never, EventBusConnector.EventBusConnector | Broker.Broker>
+}
+
+/**
+ * Makes the functions for a program without Effect.
+ *
+ * ```ts
+ * import { AdminWeb } from "@eventbus/admin"
+ * import { createEventBus } from "@eventbus/node"
+ *
+ * declare const app: { readonly use: (listener: AdminWeb.AdminWeb["nodeListener"]) => void }
+ *
+ * const admin = AdminWeb.mount()
+ * const bus = createEventBus({ kafka: { brokers: ["localhost:9092"] }, extension: admin.extension })
+ * app.use(admin.nodeListener)
+ * await bus.start()
+ * ```
+ */
+export const mount = (options: AdminRoutes.Options = {}, admin: EventBusAdmin.Options<never> = {}): AdminMount => {
+  const paths = Paths.make(options)
+  let handler: AdminWeb["handler"] = async ({ url }) =>
+    HttpServerResponse.toWeb(StartingAnswer.of(paths, Failures.pathOf(url)))
+  const started = Effect.map(make(options), (web) => {
+    handler = web.handler
+  })
+  return {
+    ...webOf(paths, (request, peer) => handler(request, peer)),
+    extension: Layer.effectDiscard(started).pipe(Layer.provide(EventBusAdmin.layer(admin)))
+  }
+}
+
+const webOf = (paths: Paths.Paths, handler: AdminWeb["handler"]): AdminWeb => ({
+  handler,
+  nodeListener: (request, response, next) => {
+    const path = Failures.pathOf(request.originalUrl ?? request.url ?? "/")
+    const isAmbiguous = Failures.isAmbiguous(path)
+    if (next !== undefined && (isAmbiguous || !paths.has(path))) next()
+    else
+      NodeMessages.respond(
+        isAmbiguous ? async () => HttpServerResponse.toWeb(Failures.notFound(path)) : handler,
+        request,
+        response
+      )
+  }
+})

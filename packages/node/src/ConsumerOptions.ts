@@ -147,13 +147,24 @@ export interface CommonOptions<K, V> extends SharedSettings {
   readonly rehearsable?: boolean
 }
 
+/** A record as a handler gets it: `Delivery` of the core. Default: key and value are bytes. */
+export type KafkaDelivery<V = Uint8Array | null, K = Uint8Array | null> = Delivery.Delivery<K, V>
+
+/** A batch as a handler gets it: `Batch` of the core. Default: keys and values are bytes. */
+export type KafkaBatch<V = Uint8Array | null, K = Uint8Array | null> = Delivery.Batch<K, V>
+
 /** The types ask for a serde of values where bytes are not what the handler expects. */
-type Readable<V> = [Uint8Array | null] extends [V] ? unknown : { readonly value: Serde.Serde<V> }
+export type Readable<V> = [Uint8Array | null] extends [V]
+  ? unknown
+  : {
+      /** How to read values. */
+      readonly value: Serde.Serde<V>
+    }
 
 /** A consumer whose handler gets one record at a time. */
 export type ConsumerOptions<K, V> = CommonOptions<K, V> & {
   /** Handles one record. A promise that fulfils means handled. A throw or a rejection is one failed attempt, and `onError` says where the record goes. */
-  readonly handler: (delivery: Delivery.Delivery<K, V>, context: HandlerContext) => Settles
+  readonly handler: (delivery: KafkaDelivery<V, K>, context: HandlerContext) => Settles
 } & Readable<V>
 
 /** A consumer whose handler gets whole batches: up to `maxPollRecords` consecutive records of one partition. */
@@ -162,14 +173,17 @@ export type BatchConsumerOptions<K, V> = Omit<CommonOptions<K, V>, "listenerType
    * Handles a batch. A rejection with `EventBusError.BatchProcessing.from` or `.these` says which records failed. Every other one means that no record of the batch is known to be
    * done; when its attempts are used up, the handler gets the records one by one, to find the one that fails.
    */
-  readonly handleBatch: (batch: Delivery.Batch<K, V>, context: HandlerContext) => Settles
+  readonly handleBatch: (batch: KafkaBatch<V, K>, context: HandlerContext) => Settles
 } & Readable<V>
 
-/** A consumer whose publishes and offsets form one Kafka transaction. `ackMode`, `commitInterval`, `processingOrder` and `idempotency` do not apply. */
-export type TransactionalConsumerOptions<K, V> = Omit<
+/** The options of a transactional consumer beside its handler. `ackMode`, `commitInterval`, `processingOrder` and `idempotency` do not apply. */
+export type TransactionalSettings<K, V> = Omit<
   CommonOptions<K, V>,
   "ackMode" | "commitInterval" | "processingOrder" | "idempotency" | "listenerType" | "batchFailureStrategy"
-> & {
+>
+
+/** A consumer whose publishes and offsets form one Kafka transaction. */
+export type TransactionalConsumerOptions<K, V> = TransactionalSettings<K, V> & {
   /** Handles one record within the transaction. A failed attempt aborts it and leaves nothing behind. */
-  readonly handler: (delivery: Delivery.Delivery<K, V>, context: TransactionContext) => Settles
+  readonly handler: (delivery: KafkaDelivery<V, K>, context: TransactionContext) => Settles
 } & Readable<V>

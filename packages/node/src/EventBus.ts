@@ -28,7 +28,7 @@ import type { BusHealth } from "./BusHealth.ts"
 import { BusOutboxState } from "./BusOutbox.ts"
 import { NotReady } from "./EventBusErrors.ts"
 import type { EventBusOptions } from "./EventBusOptions.ts"
-import { busHealth } from "./internal/busHealth.ts"
+import { busHealth, draining } from "./internal/busHealth.ts"
 import * as Lifecycle from "./internal/lifecycle.ts"
 import * as Program from "./internal/program.ts"
 import { promised } from "./internal/promised.ts"
@@ -118,7 +118,10 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
     const services = lifecycle.services()
     if (services === undefined) return notRunning
     const now = Effect.runSyncWith(services)(EventBusConnector.EventBusConnector.use(({ health }) => health))
-    return busHealth(now, options.outbox && Context.get(services, BusOutboxState))
+    return busHealth(
+      lifecycle.isStopping() ? draining(now) : now,
+      options.outbox && Context.get(services, BusOutboxState)
+    )
   }
   return {
     start,

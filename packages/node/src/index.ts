@@ -12,11 +12,15 @@ export type {
   ConsumerOptions,
   DeadLetterOptions,
   HandlerContext,
+  KafkaBatch,
+  KafkaDelivery,
   PromiseInterceptor,
+  Readable,
   RetryOptions,
   Settles,
   SharedSettings,
   TransactionalConsumerOptions,
+  TransactionalSettings,
   TransactionContext
 } from "./ConsumerOptions.ts"
 export {

@@ -38,6 +38,26 @@ describe("a bus", () => {
     expect(handled).toEqual(["o-1", "o-2"])
   })
 
+  it("RCH-06: a bus that drains is not ready from the first moment on, and stays live", async () => {
+    let end = () => {}
+    let hasBegun = false
+    const handler = () => {
+      hasBegun = true
+      return new Promise<void>((resolve) => {
+        end = resolve
+      })
+    }
+    const { bus } = await startBus({ consumers: { orders: consumer({ ...base, handler }) } })
+    await bus.ready()
+    await bus.publish("orders", { value: "o-1" })
+    await until(() => hasBegun)
+    const stopped = bus.stop()
+    expect(bus.health()).toMatchObject({ status: "DEGRADED", live: true, ready: false })
+    expect(bus.health().reasons[0]).toEqual({ type: "Closing", message: "The connector is closing" })
+    end()
+    await stopped
+  })
+
   it("RCH-06: another bus takes over after a stop, as in a hot reload", async () => {
     const kafka = memoryKafka({ topics: { orders: 1 } })
     const handled: Array<string> = []

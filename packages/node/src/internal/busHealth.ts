@@ -18,3 +18,13 @@ export const busHealth = (consumers: Health.Health, outbox: BusOutboxState["Serv
     reasons: isDown || status !== "DOWN" ? [own, ...reasons] : [...reasons, own]
   }
 }
+
+/** Not ready from the first moment of a stop on: the connector itself closes behind its consumers. */
+export const draining = (health: Health.Health): Health.Health => ({
+  ...health,
+  ready: false,
+  status: health.status === "UP" ? "DEGRADED" : health.status,
+  reasons: health.reasons.some(({ _tag }) => _tag === "Closing")
+    ? health.reasons
+    : [{ _tag: "Closing" }, ...health.reasons]
+})

@@ -13,6 +13,8 @@ export interface Lifecycle<R> {
   readonly stop: () => Promise<void>
   /** The services while the bus runs, also while it drains. */
   readonly services: () => Context.Context<R> | undefined
+  /** Whether a stop is under way, or has ended. */
+  readonly isStopping: () => boolean
   /** Runs an effect with the services. Rejects with `EventBusNotRunning` where there are none. */
   readonly run: <A, E>(operation: string, effect: Effect.Effect<A, E, R>) => Promise<A>
 }
@@ -35,6 +37,7 @@ export const make = <R>(layer: Layer.Layer<R, unknown>, onStart: () => () => voi
     },
     stop: () => life?.stop() ?? Promise.resolve(),
     services,
+    isStopping: () => life?.isStopping() ?? false,
     run: (operation, effect) => {
       const context = services()
       return context === undefined
