@@ -1,11 +1,12 @@
 /**
- * Proves the examples of the documentation: each `ts` block type-checks on its own against the workspace's packages, and each `sh`
- * block whose first line is `# runs in CI` exits with 0.
+ * Proves the examples of the documentation: each `ts` block type-checks on its own against the workspace's packages. Each `sh` block whose first line is `# runs in CI`, and
+ * each `ts` block whose first line is `// runs in CI`, exits with 0.
  *
  *   node scripts/checkDocs.ts [FILE.md ...]      default: README.md, docs/**\/*.md, packages/*\/README.md
  */
 import { spawnSync } from "node:child_process"
-import { existsSync, globSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type Block, markdownBlocks } from "./markdownBlocks.ts"
@@ -13,7 +14,7 @@ import { type Block, markdownBlocks } from "./markdownBlocks.ts"
 const root = fileURLToPath(new URL("..", import.meta.url))
 /** Of this run alone: two checks at once do not meet. */
 const folder = join(root, `node_modules/.cache/doc-examples-${process.pid}`)
-const runMarker = "# runs in CI"
+const runMarkers: Readonly<Record<string, string>> = { sh: "# runs in CI", ts: "// runs in CI" }
 const runTimeoutMillis = 5 * 60_000
 
 interface Example extends Block {
@@ -88,16 +89,27 @@ const typeErrors = (examples: ReadonlyArray<Example>): ReadonlyArray<string> => 
 }
 
 const run = (example: Example): boolean => {
-  const bash = spawnSync("bash", ["-euo", "pipefail", "-c", example.code], {
-    cwd: root,
-    encoding: "utf8",
-    timeout: runTimeoutMillis
-  })
-  if (bash.status === 0) return true
-  const end =
-    bash.status === null ? `was stopped (${bash.signal ?? bash.error?.message})` : `exited with ${bash.status}`
-  console.error(`${example.file}:${example.line}: the block ${end}\n${bash.stdout}${bash.stderr}`.trimEnd())
+  const { status, signal, error, stdout, stderr } = example.language === "sh" ? runScript(example) : runProgram(example)
+  if (status === 0) return true
+  const end = status === null ? `was stopped (${signal ?? error?.message})` : `exited with ${status}`
+  console.error(`${example.file}:${example.line}: the block ${end}\n${stdout}${stderr}`.trimEnd())
   return false
+}
+
+const runScript = ({ code }: Example) =>
+  spawnSync("bash", ["-euo", "pipefail", "-c", code], { cwd: root, encoding: "utf8", timeout: runTimeoutMillis })
+
+/** Runs a program outside of `node_modules`, in which Node strips no types. It finds the packages that the types were checked with. */
+const runProgram = ({ code }: Example) => {
+  const home = mkdtempSync(join(tmpdir(), "doc-example-"))
+  try {
+    symlinkSync(join(folder, "node_modules"), join(home, "node_modules"))
+    writeFileSync(join(home, "package.json"), JSON.stringify({ type: "module" }))
+    writeFileSync(join(home, "main.ts"), code)
+    return spawnSync(process.execPath, ["main.ts"], { cwd: home, encoding: "utf8", timeout: runTimeoutMillis })
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
 }
 
 const documents = (): ReadonlyArray<string> =>
@@ -108,13 +120,16 @@ const examples = (given.length > 0 ? given : documents()).flatMap((file) =>
   markdownBlocks(readFileSync(join(root, file), "utf8")).map((block): Example => ({ ...block, file }))
 )
 const typed = examples.filter(({ language }) => language === "ts" || language === "typescript")
-const runnable = examples.filter(({ language, code }) => language === "sh" && code.trimStart().startsWith(runMarker))
+const runnable = examples.filter(({ language, code }) => {
+  const marker = runMarkers[language]
+  return marker !== undefined && code.trimStart().startsWith(marker)
+})
 
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
 const errors = typed.length === 0 ? [] : typeErrors(typed)
 for (const error of errors) console.error(error)
 const failedRuns = runnable.filter((example) => !run(example)).length
 console.log(
-  `Documentation: ${typed.length} ts blocks with ${errors.length} type errors; ${runnable.length} sh blocks run, ${failedRuns} failed.`
+  `Documentation: ${typed.length} ts blocks with ${errors.length} type errors; ${runnable.length} blocks run, ${failedRuns} failed.`
 )
 process.exitCode = errors.length + failedRuns > 0 ? 1 : 0

@@ -8,7 +8,9 @@
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { anchorsOf } from "./anchors.ts"
+import { errorsPage, eventsPage } from "./catalogs.ts"
 import type { Check, Violation } from "./report.ts"
+import { settingsPage } from "./settingsReference.ts"
 import { children, docstringText, type Node, nameOf, readSource, type SourceFile, walk } from "./sourceFile.ts"
 import {
   type Declaration,
@@ -30,7 +32,12 @@ export const referencePages = (root: string): ReadonlyMap<string, string> => {
   const pages = packages.flatMap((owner) =>
     owner.modules.map((module) => [pathOf(owner, module), page(root, owner, module)] as const)
   )
-  return new Map([[`${folder}/README.md`, index(packages)], ...pages])
+  const catalogs = [
+    ["settings", settingsPage(root)],
+    ["events", eventsPage(folder, packages, pathOf)],
+    ["errors", errorsPage(folder, packages, pathOf)]
+  ].flatMap(([name, content]) => (content === undefined ? [] : [[`${folder}/${name}.md`, content] as const]))
+  return new Map([[`${folder}/README.md`, index(packages)], ...catalogs, ...pages])
 }
 
 /** The pages of `docs/reference` are those that the sources give. */
@@ -58,6 +65,9 @@ const index = (packages: ReadonlyArray<PublicPackage>): string =>
     "",
     "Made of the docstrings by `pnpm docs:reference`. Each page is a module; types are those that the compiler found.",
     "",
+    ...(packages.length === 0
+      ? []
+      : ["All [settings](settings.md), [events](events.md) and [errors](errors.md) in one table each.", ""]),
     ...packages.flatMap((owner) => [
       `## ${owner.name}`,
       "",

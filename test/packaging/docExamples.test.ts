@@ -33,22 +33,25 @@ describe("the check of the documentation", () => {
     return { status, output: stdout + stderr }
   }
 
-  it("names file and line of a type error and of a failed command", () => {
+  it("RCH-12 names file and line of a type error, of a failed command, and of a program that fails", () => {
     const { status, output } = check(
       ["```ts", 'import { Effect } from "effect"', 'const a: Effect.Effect<number> = Effect.succeed("a")', "```"]
         .concat(["```sh", "# runs in CI", "exit 3", "```"])
+        .concat(["```ts", "// runs in CI", 'import { Serde } from "@eventbus/core"'])
+        .concat(['throw new Error(Serde.string.name + " is there")', "```"])
         .join("\n")
     )
     expect(status).toBe(1)
     expect(output).toMatch(/page\.md:3:7: error TS\d+: Type 'Effect<string, never, never>'/)
     expect(output).toMatch(/page\.md:6: the block exited with 3/)
+    expect(output).toMatch(/page\.md:10: the block exited with 1[\s\S]*Error: string is there/)
   })
 
   it("accepts correct blocks, and runs only marked ones", () => {
     const { status, output } = check(
       '```ts\nimport { Broker } from "@eventbus/core"\nexport type B = Broker.Broker\n```\n```sh\nexit 3\n```\n'
     )
-    expect(output).toContain("1 ts blocks with 0 type errors; 0 sh blocks run")
+    expect(output).toContain("1 ts blocks with 0 type errors; 0 blocks run")
     expect(status).toBe(0)
   })
 

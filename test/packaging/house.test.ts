@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { beforeAll, describe, expect, it } from "vitest"
+import { settingsPage } from "../../scripts/house/settingsReference.ts"
 
 const script = fileURLToPath(new URL("../../scripts/checkHouse.ts", import.meta.url))
 
@@ -225,9 +226,34 @@ describe("the checks of the house", () => {
     const pages = { "docs/reference/core/Door.md": "# Module Door\n", "docs/reference/core/Old.md": "" }
     expect(run({ ...build, ...pages }, "reference").reports).toEqual([
       "docs/reference/README.md: is missing: pnpm docs:reference writes it",
+      "docs/reference/errors.md: is missing: pnpm docs:reference writes it",
       "docs/reference/core/Door.md: differs from the docstrings: pnpm docs:reference writes it anew",
       "docs/reference/core/Old.md: belongs to no public module"
     ])
+  })
+
+  it("RCH-12 reference sees a table of settings that differs from the schema of configuration files", () => {
+    const setting = { title: "maxDoors", description: "Doors. Default 3. Allowed: 1 to 9.", default: 3 }
+    const binding = { type: "object", properties: { maxDoors: setting, "max-doors": setting } }
+    const named = { additionalProperties: binding }
+    const eventbus = { properties: { bindings: named, clusters: named, fleet: binding, audit: binding } }
+    const tree = {
+      ...sound,
+      "packages/core/dist/Door.d.ts": "export declare const shut: (door: Door) => string | DoorStuck;\n",
+      "packages/config/eventbus.schema.json": JSON.stringify({ properties: { eventbus } }),
+      "docs/reference/settings.md": "| `maxDoors` | `max-doors` | `MAX_DOORS` | 4 | 1 to 9 | Doors. |"
+    }
+    expect(run(tree, "reference").reports).toContain(
+      "docs/reference/settings.md: differs from the docstrings: pnpm docs:reference writes it anew"
+    )
+    const home = mkdtempSync(join(tmpdir(), "house-"))
+    plant(home, tree)
+    const page = settingsPage(home) ?? ""
+    rmSync(home, { recursive: true, force: true })
+    expect(page).toContain("| `maxDoors` | `max-doors` | `MAX_DOORS` | 3 | 1 to 9 | Doors. |")
+    expect(run({ ...tree, "docs/reference/settings.md": page }, "reference").reports.join("\n")).not.toContain(
+      "settings.md"
+    )
   })
 
   it("every path that the architecture page names exists, and its last table has thirty rows or more", () => {
