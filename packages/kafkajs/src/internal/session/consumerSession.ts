@@ -1,5 +1,5 @@
 /** The port's consumer session: starts the parts of a session, ends them with it, and carries out the consumer's commands. */
-import type { Broker, BrokerError } from "@eventbus/core"
+import { type Broker, type BrokerError, Ranges } from "@eventbus/core"
 import { Cause, Deferred, Effect, Queue } from "effect"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import { connect } from "../connection/cluster.ts"
@@ -136,7 +136,10 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     Effect.andThen(session.membership.run)
   )
   yield* Effect.raceAllFirst([
-    errors.map(defectAsFailure(pollTopics(session, options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)), subject),
+    errors.map(
+      defectAsFailure(pollTopics(session, Ranges.millisOf(options.metadataMaxAge ?? defaults.metadataMaxAgeMillis))),
+      subject
+    ),
     errors.map(defectAsFailure(belong), subject),
     Deferred.await(failure)
   ]).pipe(Effect.catch(end), Effect.forkScoped)
