@@ -105,8 +105,12 @@ beforeAll(async () => {
   )
   for (const text of output.split(/\n(?! )/).filter((line) => line !== "")) {
     const [first = "", ...rest] = text.split("\n")
-    const [, name, told] = /^(\w+)\.ts\(\d+,\d+\): error TS\d+: (.*)$/.exec(first) ?? [, "elsewhere", first]
-    if (!messages.has(name!)) messages.set(name!, [told!, ...rest].map((line) => line.trim()))
+    const [, name, told] = /^(\w+)\.ts\(\d+,\d+\): error TS\d+: (.*)$/.exec(first) ?? ["", "elsewhere", first]
+    if (!messages.has(name!))
+      messages.set(
+        name!,
+        [told!, ...rest].map((line) => line.trim())
+      )
   }
 }, 60_000)
 
@@ -120,12 +124,19 @@ describe("a mistake that the compiler finds", () => {
   })
 
   it.each(["missingGroup", "missingGroupOfTransactions"] as const)("RCH-03 names a missing setting: %s", (name) => {
-    expect(messageOf(name)[1]).toMatch(/^Property 'groupId' is missing in type .* but required in type '.*CommonSettings/)
+    expect(messageOf(name)[1]).toMatch(
+      /^Property 'groupId' is missing in type .* but required in type '.*CommonSettings/
+    )
   })
 
-  it.each(["asyncHandler", "asyncBatchHandler"] as const)("RCH-03 says what to do with an async handler: %s", (name) => {
-    expect(messageOf(name).at(-1)).toMatch(/^Type 'Promise<void>' is not assignable to type '.*AsyncGoesInto_Effect_promise</)
-  })
+  it.each(["asyncHandler", "asyncBatchHandler"] as const)(
+    "RCH-03 says what to do with an async handler: %s",
+    (name) => {
+      expect(messageOf(name).at(-1)).toMatch(
+        /^Type 'Promise<void>' is not assignable to type '.*AsyncGoesInto_Effect_promise</
+      )
+    }
+  )
 
   it("RCH-03 names the tag without a rule in one line", () => {
     expect(messageOf("missingTag").at(-1)).toBe(

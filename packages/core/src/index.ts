@@ -1,3 +1,6 @@
+// First: it refuses a Node that is too old.
+import "./internal/base/nodeVersion.ts"
+
 export * as Adapter from "./Adapter.ts"
 export * as Audit from "./Audit.ts"
 export * as AuditView from "./AuditView.ts"
