@@ -12,7 +12,7 @@ it("tests run on the Node that the workspace pins", () => {
   expect(process.version).toMatch(/^v24\./)
 })
 
-/** What a process says that imports the package on a Node that calls itself by this version. */
+/** The output of a process that imports the package on a Node that calls itself by this version. */
 const importedOn = async (version: string, name: string): Promise<string> => {
   const disguise = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`
   const args = ["--import", `data:text/javascript,${encodeURIComponent(disguise)}`]

@@ -177,7 +177,7 @@ export interface FailureOptions<P, D> {
 /** The tags of an error type. */
 type Tags<E> = E extends { readonly _tag: infer T extends string } ? T : never
 
-/** What an error means: a route, or a function from the error to one. */
+/** The route of an error, or a function from the error to one. */
 export type Rule<E> = Route | ((error: E) => Route)
 
 /** A rule for every tag of `E`. A missing tag is a compile error that names it. */
@@ -195,9 +195,7 @@ type Routed<E> = { readonly onError?: OnError<E> } & ([E] extends [never]
  * Any object. The compile error for a handler that can fail beside no `onError` shows this name with the errors. (`OnError<E>` in its place would take their types from the
  * parameters of rules.)
  */
-// biome-ignore lint/correctness/noUnusedVariables: the compile error shows it
-// biome-ignore lint/suspicious/noEmptyInterface: an alias would not be shown
-export interface ARuleForEachOf<E> {}
+export interface ARuleForEachOf<E> extends Record<never, E> {}
 
 /**
  * An Effect. The compile error for an async handler shows this name, which says what to write: `() => Effect.promise(async () => ...)`. It demands no more than Effect does,

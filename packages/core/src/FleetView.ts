@@ -1,6 +1,4 @@
-/**
- * The requests of operators to a fleet, and their view of it: holds, commands and their answers, processes. `Fleet` has the operations.
- */
+/** The requests of operators to a fleet, and their view of it: holds, commands and their answers, processes. `Fleet` has the operations. */
 import { Schema } from "effect"
 import type { ContainerState } from "./EventBusError.ts"
 import type { Time } from "./Time.ts"

@@ -2,7 +2,8 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, Program, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 
 const { BROKERS = "", TOPIC = "", GROUP = "" } = process.env
 
