@@ -3,7 +3,7 @@
  *
  * ```ts
  * import { AdminRoutes, EventBusAdmin } from "@eventbus/admin"
- * import { NodeHttpServer } from "@effect/platform-node"
+ * import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
  * import { Layer } from "effect"
  * import { HttpRouter } from "effect/http"
  * import { createServer } from "node:http"

@@ -3,7 +3,7 @@
  * reading still works, registrations are refused, and `/health/ready` says no (connector seed §4.11).
  *
  * ```ts
- * import { NodeRuntime } from "@effect/platform-node"
+ * import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
  * import { AdminServer, EventBusAdmin } from "@eventbus/admin"
  * import { Layer } from "effect"
  *

@@ -18,5 +18,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   observed: async () => (await import("./observed.ts")).observed,
   connector: async () => (await import("./connector.ts")).connector,
   idle: async () => (await import("./idle.ts")).idle,
+  start: async () => (await import("./start.ts")).start,
   fleet: async () => (await import("./fleet.ts")).fleet
 }

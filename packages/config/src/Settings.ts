@@ -4,7 +4,7 @@
  * Names are those of the options in code, `Ms` behind durations; defaults are core's. The seed's names for the same (`tier0`, `dlt`) are aliases. A file writes a name as it
  * is here (`groupId`) or in kebab case (`group-id`), and may leave out the `Ms` of a duration. Times are milliseconds here; a file writes a number of them, or `1m 30s`.
  */
-import { Broker, Choices, Defaults, Ranges } from "@eventbus/core"
+import { Broker, Choices, Defaults, Ranges, Time } from "@eventbus/core"
 import { Schema } from "effect"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
@@ -28,7 +28,7 @@ export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 export { Audit, Fleet } from "./internal/schema/operatingSchema.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
-export const parseDuration: (text: string) => number = Durations.parse
+export const parseDuration: (text: string) => number = Time.parse
 /** The epoch milliseconds of a time as a request or a command line has it: ISO-8601 with `Z` or an offset, a date in UTC, or epoch milliseconds; NaN for any other text. */
 export const parseTime: (text: string) => number = Times.parse
 /** The time before which something is deleted: a duration ago, or a time. NaN for any other text, a time in the future, and milliseconds before 2000 (a forgotten unit). */

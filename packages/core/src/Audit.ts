@@ -16,7 +16,7 @@
  * }).pipe(Effect.provide(Audit.layer().pipe(Layer.provide(KafkaJs.layer({ brokers: ["localhost:9092"] })))))
  * ```
  */
-import { Context, type Duration, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Action, AuditPage, AuditQuery, AuditUnavailable, Ending } from "./AuditView.ts"
 import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
@@ -34,6 +34,7 @@ import * as OwnTopic from "./internal/publish/ownTopic.ts"
 import * as Kinds from "./Kinds.ts"
 import * as Ranges from "./Ranges.ts"
 import type { InvalidArgument } from "./Replay.ts"
+import type { Time } from "./Time.ts"
 import * as TopicName from "./TopicName.ts"
 
 /** Settings of the audit log. */
@@ -48,7 +49,7 @@ export interface Settings {
    */
   readonly whenUnwritable?: "refuse" | "proceed"
   /** How long an entry may take to be acknowledged. 1 to 2^31 - 1 ms. Default 5 seconds. */
-  readonly timeout?: Duration.Input
+  readonly timeout?: Time
 }
 
 /** The audit log. Nothing is connected before the first entry or page. */

@@ -1,11 +1,11 @@
 /**
  * The options of a binding: its settings, each with unit, range and default, and its handler.
  *
- * A duration is a number of milliseconds or a text such as `"10 seconds"`. Names and defaults are those of the seed (connector seed §4.1), in code as in a file;
+ * A duration is a number of milliseconds or a text such as `"10 seconds"` or `"10s"` (`Time`). Names and defaults are those of the seed (connector seed §4.1), in code as in a file;
  * `Defaults` holds the values, `Ranges` the smallest and the largest number of each setting: 2^31 - 1 at most for counts and for what Kafka's protocol carries (24 days in
  * milliseconds), 2^53 - 1 for waits of the connector. Registering a binding refuses every setting that is out of range, all at once, with `ConfigurationValidation`.
  */
-import type { Duration, Effect } from "effect"
+import type { Effect } from "effect"
 import type { AssignmentStrategy } from "./Broker.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ExceptionClassifier } from "./Classifier.ts"
@@ -18,16 +18,14 @@ import type { LetterTransform } from "./LetterTransform.ts"
 import type { RetryPolicy } from "./RetryPolicy.ts"
 import type { Route } from "./Route.ts"
 import type { Serde } from "./Serde.ts"
+import type { Time } from "./Time.ts"
 import type { NamingStrategy } from "./TopicName.ts"
 
-/** Settings that every binding takes. Only `topic` and `groupId` have no default. */
-export interface Settings<K, V> {
-  /** The Kafka topic to read: 1 to 249 of the characters a-z A-Z 0-9 . _ - */
-  readonly topic: string
-  /** The consumer group (Kafka: `group.id`). Not empty. */
-  readonly groupId: string
-  /** The alias of the Kafka cluster, one of `Clusters`. Everything of the binding happens there (connector seed §9). Default `default`. */
-  readonly cluster?: string
+/**
+ * The settings that have the types of keys and values. They stand apart from `CommonSettings` for the sake of compile errors: TypeScript infers nothing from a type of which a
+ * required property is missing, so a misspelled `groupId` beside `value` would be reported as an error of `value`.
+ */
+export interface TypedSettings<K, V> {
   /** How to read keys. Default `Serde.bytes`: as they are. */
   readonly key?: Serde<K>
   /**
@@ -35,6 +33,21 @@ export interface Settings<K, V> {
    * require a serde as soon as the handler expects anything but bytes.
    */
   readonly value?: Serde<V>
+  /**
+   * Functions that repair dead letters, by name: a plan may name one (`ReplayPlan`), and its run publishes what the function makes of each letter. Names are texts of 1 to 128
+   * characters, and stand in a header. Default: none.
+   */
+  readonly transforms?: Readonly<Record<string, LetterTransform<NoInfer<K>, NoInfer<V>>>>
+}
+
+/** The settings that do not depend on the types of keys and values. Only `topic` and `groupId` have no default. */
+export interface CommonSettings {
+  /** The Kafka topic to read: 1 to 249 of the characters a-z A-Z 0-9 . _ - */
+  readonly topic: string
+  /** The consumer group (Kafka: `group.id`). Not empty. */
+  readonly groupId: string
+  /** The alias of the Kafka cluster, one of `Clusters`. Everything of the binding happens there (connector seed §9). Default `default`. */
+  readonly cluster?: string
   /**
    * When offsets are committed. `MANUAL_IMMEDIATE` (default): before the next record of the partition starts. `MANUAL`: merged, in the background, every
    * `commitInterval`; also on revoke, pause and stop (connector seed §4.8).
@@ -47,24 +60,24 @@ export interface Settings<K, V> {
    */
   readonly ackMode?: "MANUAL_IMMEDIATE" | "MANUAL"
   /** How long `MANUAL` gathers finished offsets before it commits. 0 or more. Default 200 milliseconds. */
-  readonly commitInterval?: Duration.Input
+  readonly commitInterval?: Time
   /** Consumer sessions (group members) of this binding in this process, 1 or more. Default 1. */
   readonly concurrency?: number
   /** Most records of one batch (Kafka: `max.poll.records`), 1 or more. Default 50 for `SINGLE`, 200 for `BATCH`. */
   readonly maxPollRecords?: number
   /** Kafka: `max.poll.interval.ms`. Handling one record (or batch), waits between attempts included, may take 70 % of it (ruling 18). 1 ms or more. Default 10 minutes. */
-  readonly maxPollInterval?: Duration.Input
+  readonly maxPollInterval?: Time
   /** Kafka: `session.timeout.ms`. 1 second or more, at least three times `heartbeatInterval`. Default 45 seconds. */
-  readonly sessionTimeout?: Duration.Input
+  readonly sessionTimeout?: Time
   /** Kafka: `heartbeat.interval.ms`. 100 ms or more. Default 10 seconds. */
-  readonly heartbeatInterval?: Duration.Input
+  readonly heartbeatInterval?: Time
   /** Kafka: `rebalance.timeout.ms`: the longest that giving up a partition may take. 1 ms or more. Default 60 seconds. */
-  readonly rebalanceTimeout?: Duration.Input
+  readonly rebalanceTimeout?: Time
   /**
    * Kafka: `fetch.max.wait.ms`: the longest that the broker may hold a fetch while a partition is paused, and so how late a resume can be. The wait is shorter
    * just after a pause, and 500 milliseconds or more while nothing is paused. 0 or more. Default 100 milliseconds.
    */
-  readonly fetchMaxWait?: Duration.Input
+  readonly fetchMaxWait?: Time
   /** Kafka: `max.partition.fetch.bytes`, 1 or more. Retry topics get at most 256 KiB, since their waiting records are held in memory. Default 1 MiB. */
   readonly maxPartitionFetchBytes?: number
   /** True sets `group.instance.id` to `{binding}__{hostname}__{index}` (KIP-345): a quick restart then causes no rebalance. A member whose name another process takes stops for good, and says so in log, snapshot and health (ruling 81). Default false. */
@@ -123,11 +136,6 @@ export interface Settings<K, V> {
    */
   readonly enrich?: (record: ConsumerRecord) => ReadonlyArray<Header>
   /**
-   * Functions that repair dead letters, by name: a plan may name one (`ReplayPlan`), and its run publishes what the function makes of each letter. Names are texts of 1 to 128
-   * characters, and stand in a header. Default: none.
-   */
-  readonly transforms?: Readonly<Record<string, LetterTransform<NoInfer<K>, NoInfer<V>>>>
-  /**
    * Former names of the group: copies in the retry and dead letter topics that carry one of them belong to this binding, and so do replays for it. For a group that
    * was renamed. Copies of every other group are passed over. Committed offsets are not taken over: set those of the new group before its first start. Default: none.
    */
@@ -145,7 +153,7 @@ export interface Settings<K, V> {
    * Running handlers, and copies on their way to a retry or dead letter topic, get four fifths of it, and all but 5 seconds of a timeout above 25 seconds. Then they are
    * interrupted, and their records stay unfinished. The rest is for the last commit, leaving the group and closing the connections, which get half a second at least.
    */
-  readonly shutdownTimeout?: Duration.Input
+  readonly shutdownTimeout?: Time
   /**
    * Whether log lines about a record that was not handled name its key, in the annotation `key`: as text, or in hexadecimal digits where it is no text, cut after 128
    * bytes. Keys may be personal data, so leave it off where they are. Values are never logged. Default false.
@@ -154,6 +162,9 @@ export interface Settings<K, V> {
   /** Whether building the layer, or registering, starts the binding. Default true. */
   readonly autoStartup?: boolean
 }
+
+/** Settings that every binding takes. Only `topic` and `groupId` have no default. */
+export interface Settings<K, V> extends TypedSettings<K, V>, CommonSettings {}
 
 /** Settings that hold code of the user. Its requirements, `P` and `D`, become the binding's. */
 export interface FailureOptions<P, D> {
@@ -166,19 +177,46 @@ export interface FailureOptions<P, D> {
 /** The tags of an error type. */
 type Tags<E> = E extends { readonly _tag: infer T extends string } ? T : never
 
-/** A route, or a function from the error to one, for every tag of `E`: a missing tag is a compile error that names it. Errors without tags take a function. */
-export type OnError<E> =
-  | { readonly [T in Tags<E>]: Route | ((error: Extract<E, { readonly _tag: T }>) => Route) }
-  | ((error: E) => Route)
+/** The route of an error, or a function from the error to one. */
+export type Rule<E> = Route | ((error: E) => Route)
+
+/** A rule for every tag of `E`. A missing tag is a compile error that names it. */
+export type RulePerTag<E> = { readonly [T in Tags<E>]: Rule<Extract<E, { readonly _tag: T }>> }
+
+/** A rule for every tag of `E`, or a function from the error to a route, which errors without tags need. */
+export type OnError<E> = RulePerTag<E> | ((error: E) => Route)
 
 /** The types require `onError` as soon as the handler can fail. */
-type Routed<E> = { readonly onError?: OnError<E> } & ([E] extends [never] ? unknown : { readonly onError: object })
+type Routed<E> = { readonly onError?: OnError<E> } & ([E] extends [never]
+  ? unknown
+  : { readonly onError: ARuleForEachOf<E> })
+
+/**
+ * Any object. The compile error for a handler that can fail beside no `onError` shows this name with the errors. (`OnError<E>` in its place would take their types from the
+ * parameters of rules.)
+ */
+export interface ARuleForEachOf<E> extends Record<never, E> {}
+
+/**
+ * An Effect. The compile error for an async handler shows this name, which says what to write: `() => Effect.promise(async () => ...)`. It demands no more than Effect does,
+ * because TypeScript would then no longer infer `E` of a handler that returns one of several effects.
+ */
+export interface AsyncGoesInto_Effect_promise<out E, out R> extends Effect.Effect<unknown, E, R> {}
+
+/**
+ * An Effect. The compile error for a handler that is a call of `Effect.fn` beside a rule that is a function shows this name: TypeScript infers no errors from such a call. Write
+ * `(delivery) => handle(delivery)`, where `handle` is the result of `Effect.fn`.
+ */
+export interface EffectFnGoesInto_an_arrow_function<out E, out R> extends Effect.Effect<unknown, E, R> {}
 
 /** The types require a serde of values where bytes are not what the handler expects. */
 type Readable<V> = [Uint8Array | null] extends [V] ? unknown : { readonly value: Serde<V> }
 
 /** A binding whose handler gets one record at a time. */
-export type Options<K, V, E, R> = Settings<K, V> & {
+export type Options<K, V, E, R> = TypedSettings<K, V> & CommonSettings & PerRecord<K, V, E, R> & Routed<E> & Readable<V>
+
+/** The settings of a binding whose handler gets one record at a time. */
+export interface PerRecord<K, V, E, R> {
   /**
    * `SINGLE` (default): offsets are acknowledged record by record. `BATCH`: up to `maxPollRecords` records of a partition form a batch; the handler still gets
    * them one by one, and offsets are acknowledged per batch (connector seed §4.4).
@@ -190,29 +228,36 @@ export type Options<K, V, E, R> = Settings<K, V> & {
    */
   readonly batchFailureStrategy?: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   /** Handles one record. Its success is the record's; a failure, a defect or a thrown error is one failed attempt. */
-  readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
-} & Routed<E> &
-  Readable<V>
+  readonly handler: (
+    delivery: Delivery<K, V>
+  ) => Effect.Effect<unknown, E, R> | AsyncGoesInto_Effect_promise<E, R> | EffectFnGoesInto_an_arrow_function<E, R>
+}
 
 /** A binding whose handler gets a whole batch per call. */
-export type BatchOptions<K, V, E, R> = Settings<K, V> & {
-  /**
-   * Handles up to `maxPollRecords` consecutive records of one partition. A failure with `BatchProcessing.from` or `.these` says which records failed. Every other
-   * failure means that no record of the batch is known to be done; when its attempts are used up, the handler gets the records one by one, to find the one that fails.
-   */
-  readonly handleBatch: (batch: Batch<K, V>) => Effect.Effect<unknown, E | BatchProcessing, R>
-} & Routed<Exclude<E, BatchProcessing>> &
+export type BatchOptions<K, V, E, R> = TypedSettings<K, V> &
+  CommonSettings & {
+    /**
+     * Handles up to `maxPollRecords` consecutive records of one partition. A failure with `BatchProcessing.from` or `.these` says which records failed. Every other
+     * failure means that no record of the batch is known to be done; when its attempts are used up, the handler gets the records one by one, to find the one that fails.
+     */
+    readonly handleBatch: (
+      batch: Batch<K, V>
+    ) =>
+      | Effect.Effect<unknown, E | BatchProcessing, R>
+      | AsyncGoesInto_Effect_promise<E | BatchProcessing, R>
+      | EffectFnGoesInto_an_arrow_function<E | BatchProcessing, R>
+  } & Routed<Exclude<E, BatchProcessing>> &
   Readable<V>
 
 /**
  * A binding whose publishes (through `CurrentTransaction`) and offsets form one Kafka transaction. Up to `maxPollRecords` records of a partition share one.
  * `ackMode`, `commitInterval` and `processingOrder` do not apply.
  */
-export type TransactionalOptions<K, V, E, R> = Omit<
-  Settings<K, V>,
-  "ackMode" | "commitInterval" | "processingOrder"
-> & {
-  /** Handles one record within the transaction. A failed attempt aborts it and leaves nothing behind. */
-  readonly handler: (delivery: Delivery<K, V>) => Effect.Effect<unknown, E, R>
-} & Routed<E> &
+export type TransactionalOptions<K, V, E, R> = TypedSettings<K, V> &
+  Omit<CommonSettings, "ackMode" | "commitInterval" | "processingOrder"> & {
+    /** Handles one record within the transaction. A failed attempt aborts it and leaves nothing behind. */
+    readonly handler: (
+      delivery: Delivery<K, V>
+    ) => Effect.Effect<unknown, E, R> | AsyncGoesInto_Effect_promise<E, R> | EffectFnGoesInto_an_arrow_function<E, R>
+  } & Routed<E> &
   Readable<V>

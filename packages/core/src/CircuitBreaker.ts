@@ -157,7 +157,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
       UserFunction.runBounded(
         "the probe",
         UserFunction.callEffect("the probe", () => options.probe!),
-        { timeout: options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis }
+        { timeout: toMillis(options.probeTimeout ?? Defaults.circuitBreaker.probeTimeoutMillis) }
       ),
     onOver: () => apply({ _tag: "WaitOver" }, now()),
     onProbeFailed: () => apply({ _tag: "ProbeFailed" }, now())

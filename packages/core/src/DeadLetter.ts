@@ -10,7 +10,7 @@
  * export const replayed = DeadLetter.withSettings(DeadLetter.scheduledReplay({ cooldown: "2 hours" }), { topicSuffix: "dead" })
  * ```
  */
-import { type Duration, type Effect, Function, Schema } from "effect"
+import { type Effect, Function, Schema } from "effect"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Defaults from "./Defaults.ts"
 import type { DeadLetterReason, FailureToGroup } from "./Failure.ts"
@@ -20,6 +20,7 @@ import * as DeadLetterKinds from "./internal/settings/deadLetterKinds.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as Kinds from "./Kinds.ts"
 import * as Ranges from "./Ranges.ts"
+import type { Time } from "./Time.ts"
 
 /** Why a record is dead-lettered. A function of the settings may choose the topic by it. */
 export interface FailureSummary {
@@ -132,7 +133,7 @@ export const storeOnly: DeadLetter = { _tag: "StoreOnly", settings: {} }
  */
 export const alertAndStore = <E, R>(
   handler: (record: DeadLetterRecord) => Effect.Effect<unknown, E, R>,
-  options: { readonly alertTimeout?: Duration.Input } = {}
+  options: { readonly alertTimeout?: Time } = {}
 ): DeadLetter<R> => {
   refuse([
     ...Kinds.func("handler", handler),
@@ -148,7 +149,7 @@ export const alertAndStore = <E, R>(
  * a minute at most, and each record at most `maxReplays` times (default 3; 0 or more), which is the setting of that name.
  */
 export const scheduledReplay = (
-  options: { readonly cooldown?: Duration.Input; readonly maxReplays?: number; readonly batchSize?: number } = {}
+  options: { readonly cooldown?: Time; readonly maxReplays?: number; readonly batchSize?: number } = {}
 ): DeadLetter => {
   const { alertTimeout: _, ...ranges } = Ranges.deadLetter
   refuse(Ranges.problemsOfAll(options, ranges))

@@ -1,6 +1,7 @@
 /**
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
+import "./internal/base/nodeVersion.ts"
 import { Clock, Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import type { Broker } from "./Broker.ts"
 import type { RecordPosition } from "./ConsumerRecord.ts"

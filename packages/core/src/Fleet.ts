@@ -24,7 +24,7 @@
  * )
  * ```
  */
-import { Context, type Duration, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as Clusters from "./Clusters.ts"
@@ -52,6 +52,7 @@ import * as Operator from "./internal/fleet/operator.ts"
 import * as Kinds from "./Kinds.ts"
 import * as Ranges from "./Ranges.ts"
 import type { InvalidArgument } from "./Replay.ts"
+import type { Time } from "./Time.ts"
 import * as TopicName from "./TopicName.ts"
 
 /** Settings of a fleet. All processes and operators of it have the same topics and the same cluster. */
@@ -68,7 +69,7 @@ export interface Settings {
    */
   readonly onControlUnavailable?: "run" | "hold"
   /** How long a process waits for the control topic when it starts; until then it fetches no record. 1 to 2^31 - 1 ms. Default 10 seconds. */
-  readonly controlTimeout?: Duration.Input
+  readonly controlTimeout?: Time
   /** The version of the application, for operators. At most 256 characters. Default: empty. */
   readonly version?: string
 }
@@ -90,10 +91,7 @@ export class Fleet extends Context.Service<
      * Waits until every live process with the binding obeys all holds and releases that were written before, at most for `wait` (0 to 2^31 - 1 ms, default 10 seconds). An
      * answer is `done`: a process pauses at once, and records that have begun go to their end. A process of a version that does not tell is missing.
      */
-    readonly applied: (
-      target: HoldTarget,
-      wait?: Duration.Input
-    ) => Effect.Effect<ProcessAnswers, InvalidArgument | BrokerError>
+    readonly applied: (target: HoldTarget, wait?: Time) => Effect.Effect<ProcessAnswers, InvalidArgument | BrokerError>
     /**
      * Gives a command to the processes that live now, and waits for their answers, at most for `wait`. A process that starts later does not obey it. A command that is
      * given again with its id is not run again: the answers are waited for. Fails with `InvalidArgument` when the id is that of another command.

@@ -1,8 +1,7 @@
-/**
- * The requests of operators to a fleet, and their view of it: holds, commands and their answers, processes. `Fleet` has the operations.
- */
-import { type Duration, Schema } from "effect"
+/** The requests of operators to a fleet, and their view of it: holds, commands and their answers, processes. `Fleet` has the operations. */
+import { Schema } from "effect"
 import type { ContainerState } from "./EventBusError.ts"
+import type { Time } from "./Time.ts"
 
 /** Names a binding of the fleet, or one of its retry tiers. */
 export interface HoldTarget {
@@ -130,9 +129,9 @@ export interface CommandRequest {
   /** Names the command, so that giving it again does nothing new: a UUID in small letters. Default: a new one. */
   readonly id?: string
   /** A process that reads the command later than this after it was appended answers `expired`, and does nothing. 1 ms to 7 days. Default 1 minute. */
-  readonly expiresAfter?: Duration.Input
+  readonly expiresAfter?: Time
   /** How long to wait for the answers of all live processes. 0 to 2^31 - 1 ms. Default 10 seconds. */
-  readonly wait?: Duration.Input
+  readonly wait?: Time
 }
 
 /**

@@ -12,6 +12,7 @@ import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import type { Delivery } from "./Delivery.ts"
 import * as Failure from "./internal/failure/failure.ts"
 import * as Ranges from "./Ranges.ts"
+import type { Time } from "./Time.ts"
 
 /** The idempotency settings of a binding. */
 export interface Options<in K, in V> {
@@ -31,9 +32,9 @@ export interface Options<in K, in V> {
    */
   readonly scope?: string
   /** How long a claim outlives an owner that crashed. Default 1 minute; finite, at least 1 second. A running handler renews it, however long it takes. */
-  readonly lease?: Duration.Input
+  readonly lease?: Time
   /** How long a handled key is remembered. Default 24 hours; finite, longer than anything can be delivered again. */
-  readonly retention?: Duration.Input
+  readonly retention?: Time
 }
 
 /** One claim of one key: what its owner shows to complete, abandon or renew it. */

@@ -2,8 +2,9 @@
  * Plans: what a command would do with dead letters, before it does it. A plan freezes its selection, says how many letters go where and which would be refused, and is applied
  * once, by any process, within 15 minutes. `ReplayRun` has the commands.
  */
-import { type Duration, Schema } from "effect"
+import { Schema } from "effect"
 import type { DeadLetterSelection, Position } from "./DeadLetterSelection.ts"
+import type { Time } from "./Time.ts"
 
 /** A request: which dead letters, for what, and how carefully. */
 export interface PlanRequest {
@@ -26,7 +27,7 @@ export interface PlanRequest {
    * How long the others wait for the fate of the canary, when not all of it is decided before. The run stops itself when none of it is decided by then, unless `stopAbove` is
    * 100. 0 to 2^31 - 1 ms. For copies only. Default 60 seconds.
    */
-  readonly canaryWait?: Duration.Input
+  readonly canaryWait?: Time
   /**
    * The run stops itself when more than this share of the decided copies came back, in percent: 0 to 100, where 100 never stops. It is judged after the canary, and from 20
    * decided copies on. For copies only. Default 5.

@@ -4,7 +4,7 @@
  * A binding without `retry` has `tiered()`: attempts in place and three retry topics (connector seed §4.1, §4.6), in code as in a file. With `orderingMode: "STRICT"` it has
  * `blocking()`, because a record in a retry topic is overtaken. `blocking()` is also the way to say that a binding has no retry topics.
  */
-import { type Duration, Schema } from "effect"
+import { Schema } from "effect"
 import type { ExceptionLists } from "./Classifier.ts"
 import * as Defaults from "./Defaults.ts"
 import { toMillis } from "./internal/base/durations.ts"
@@ -13,6 +13,7 @@ import { shown } from "./internal/base/shown.ts"
 import * as PolicyKinds from "./internal/retry/policyKinds.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as Ranges from "./Ranges.ts"
+import type { Time } from "./Time.ts"
 
 /** Settings outside of what is allowed; all of them at once. Thrown by the functions of this module. */
 export class InvalidRetryPolicy extends Schema.TaggedError<InvalidRetryPolicy>()("InvalidRetryPolicy", {
@@ -80,7 +81,7 @@ export interface Tier {
 /** Settings of one tier. */
 export interface TierOptions {
   /** How long a record waits before each delivery in this tier. 0 or more, 2^53 - 1 ms at most. */
-  readonly delay: Duration.Input
+  readonly delay: Time
   /** Deliveries in this tier, 1 or more. Default 3. */
   readonly maxAttempts?: number
   /** Name of the topic behind `{topic}.`. Default: what the binding's naming strategy says, `retry-{n}`. */
@@ -94,7 +95,7 @@ export interface TieredOptions extends ExceptionLists {
   /** Attempts inside each delivery. Default as in `blocking()`: 3. */
   readonly blocking?: BlockingOptions
   /** The tiers, by their delay or in full. Default: 10 seconds, 1 minute, 5 minutes, three deliveries each. An empty list means no retry topics. */
-  readonly tiers?: ReadonlyArray<Duration.Input | TierOptions>
+  readonly tiers?: ReadonlyArray<Time | TierOptions>
   /** `share`: neighbouring tiers of the same delay use one topic. Default `refuse`: delays must grow from tier to tier. */
   readonly equalDelays?: "refuse" | "share"
   /** `shared` (default): one membership, one set of connections. `separate`: a rebalance of the tiers never touches the main topic. */
@@ -110,11 +111,11 @@ export interface BlockingOptions {
   /** Handler calls in all, the first included. A whole number, 1 or more; 1 means no retries. Default 3. */
   readonly maxAttempts?: number
   /** Wait after the first failure. 0 or more, 2^53 - 1 ms at most. Default 100 milliseconds. */
-  readonly initialBackoff?: Duration.Input
+  readonly initialBackoff?: Time
   /** Factor from one wait to the next. 1 or more, finite; 1 keeps the wait constant. Default 2. */
   readonly multiplier?: number
   /** Longest single wait, the first and jitter included. 0 or more, 2^53 - 1 ms at most. Default 2 seconds. */
-  readonly maxBackoff?: Duration.Input
+  readonly maxBackoff?: Time
   /** A wait varies by up to this share of itself, either way. 0 (exact waits) to 1. Default 0.2. */
   readonly jitter?: number
 }
@@ -205,7 +206,7 @@ const readBlocking = (options: BlockingOptions) => {
   return { policy: { maxAttempts, initialBackoffMillis, multiplier, maxBackoffMillis, jitter }, issues }
 }
 
-const isTierOptions = (tier: Duration.Input | TierOptions): tier is TierOptions =>
+const isTierOptions = (tier: Time | TierOptions): tier is TierOptions =>
   isObject(tier) && read(tier, "delay") !== undefined
 
 /** Reads each setting once. */

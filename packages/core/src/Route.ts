@@ -4,6 +4,7 @@
  */
 import { Data, Duration } from "effect"
 import { toMillis } from "./internal/base/durations.ts"
+import type { Time } from "./Time.ts"
 
 /**
  * - `Retry`: try again in place, up to the blocking attempts of the binding's `RetryPolicy`. When those are used up, go to retry tier `tier`; undefined means
@@ -16,34 +17,57 @@ import { toMillis } from "./internal/base/durations.ts"
  * - `Pause`: keep the record unfinished and pause the whole binding for reason `operator`, until somebody resumes it.
  * - `Skip`: drop the record on purpose. It counts as finished and is gone for this group.
  */
-export type Route = Data.TaggedEnum<{
-  /** Try again in place, then in a tier. */
-  Retry: {
-    /** The tier that follows the attempts in place, from 1. Undefined: the next one. */
-    readonly tier: number | undefined
-  }
-  /** Go to the next tier at once. */
-  NextTier: Record<never, never>
-  /** Go to a tier at once. */
-  Tier: {
-    /** Number of the tier, from 1. */
-    readonly tier: number
-  }
-  /** Go to a tier by its delay. */
-  After: {
-    /** The least delay of the tier, in milliseconds. */
-    readonly delayMillis: number
-  }
-  /** Go to the dead letter topic at once. */
-  DeadLetter: {
-    /** Text for header `x-eventbus-dlt-detail`. Undefined: none. */
-    readonly reason: string | undefined
-  }
-  /** Keep the record and pause the binding. */
-  Pause: Record<never, never>
-  /** Drop the record. */
-  Skip: Record<never, never>
-}>
+export type Route = Retry | NextTier | Tier | After | DeadLetter | Pause | Skip
+
+/** Try again in place, then in a tier. */
+export interface Retry {
+  /** Its kind. */
+  readonly _tag: "Retry"
+  /** The tier that follows the attempts in place, from 1. Undefined: the next one. */
+  readonly tier: number | undefined
+}
+
+/** Go to the next tier at once. */
+export interface NextTier {
+  /** Its kind. */
+  readonly _tag: "NextTier"
+}
+
+/** Go to a tier at once. */
+export interface Tier {
+  /** Its kind. */
+  readonly _tag: "Tier"
+  /** Number of the tier, from 1. */
+  readonly tier: number
+}
+
+/** Go to a tier by its delay. */
+export interface After {
+  /** Its kind. */
+  readonly _tag: "After"
+  /** The least delay of the tier, in milliseconds. */
+  readonly delayMillis: number
+}
+
+/** Go to the dead letter topic at once. */
+export interface DeadLetter {
+  /** Its kind. */
+  readonly _tag: "DeadLetter"
+  /** Text for header `x-eventbus-dlt-detail`. Undefined: none. */
+  readonly reason: string | undefined
+}
+
+/** Keep the record and pause the binding. */
+export interface Pause {
+  /** Its kind. */
+  readonly _tag: "Pause"
+}
+
+/** Drop the record. */
+export interface Skip {
+  /** Its kind. */
+  readonly _tag: "Skip"
+}
 
 const constructors = Data.taggedEnum<Route>()
 
@@ -63,7 +87,7 @@ export const tier = (n: number): Route => constructors.Tier({ tier: n })
  * Go to the first tier that waits at least this long, such as the delay of a `Retry-After` header. 0 or more. A value that is no duration is no route: a binding refuses it
  * in its `onError`, and where a function gives it the record is retried, as after any answer that is no route.
  */
-export const after = (delay: Duration.Input): Route => constructors.After({ delayMillis: delayOf(delay) })
+export const after = (delay: Time): Route => constructors.After({ delayMillis: delayOf(delay) })
 
 /** NaN for what is no duration. Infinity asks for the last tier. */
 const delayOf = (delay: unknown): number => {

@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/batches.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusError, RetryPolicy, Serde } from "@eventbus/core"
 import { Array, Console, Effect, Layer, Schema } from "effect"
 import * as Kafka from "./kafka.ts"

@@ -5,7 +5,7 @@
  *   node packages/examples/src/bridge.ts
  *   KAFKA_BROKERS=east:9092 KAFKA_BROKERS_WEST=west:9092 node packages/examples/src/bridge.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, type Broker, Clusters, Route, Serde } from "@eventbus/core"
 import { Console, Context, Effect, Layer } from "effect"
 import * as Kafka from "./kafka.ts"

@@ -6,7 +6,7 @@
  *   EVENTBUS_BINDINGS_PAYMENTS_CONCURRENCY=1 KAFKA_BROKERS=localhost:9092 node packages/examples/src/configuration.ts
  */
 import { fileURLToPath } from "node:url"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Configuration, Handler, Handlers } from "@eventbus/config"
 import { Serde } from "@eventbus/core"
 import { Console, Effect, Layer, Schema } from "effect"

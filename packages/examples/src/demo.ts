@@ -4,7 +4,7 @@
  *
  * Exits with 0 when every record is accounted for, and with 1 otherwise. Ctrl-C stops gracefully and still gives the account.
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Clock, Effect, Exit, Fiber, Layer, Logger, Schedule, Schema } from "effect"
 import { account } from "./demo/account.ts"
 import * as Checkout from "./demo/checkout.ts"

@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/errorRoutes.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding } from "@eventbus/core"
 import { Console, Effect, Layer } from "effect"
 import { AlreadyCharged, CardDeclined, charging, Gateway, GatewayDown, KeyRevoked } from "./charging.ts"

@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/events.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Console, Effect, Layer, Schema, Stream } from "effect"
 import * as Kafka from "./kafka.ts"

@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/handler.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, Serde } from "@eventbus/core"
 import { Console, Context, Effect, Layer, Schema } from "effect"
 import * as Kafka from "./kafka.ts"

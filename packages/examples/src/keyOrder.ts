@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/keyOrder.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { Console, Effect, Layer } from "effect"
 import * as Kafka from "./kafka.ts"

@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/lifecycle.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector, Serde } from "@eventbus/core"
 import { Console, Effect, Layer, Stream } from "effect"
 import * as Kafka from "./kafka.ts"

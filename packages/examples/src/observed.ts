@@ -5,7 +5,8 @@
  *   METRICS_PORT=9464 OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 node packages/examples/src/observed.ts
  */
 import { createServer } from "node:http"
-import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, LogFormat, RetryPolicy, Serde } from "@eventbus/core"
 import { OpenTelemetry, Prometheus } from "@eventbus/observability"
 import { Config, Effect, Layer } from "effect"

@@ -6,7 +6,7 @@
  *
  * `KILL_AT` is one of the steps in `outboxSteps.ts`. Without the other two it runs inside this process, and then a kill forgets everything.
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, Route, Serde } from "@eventbus/core"
 import { Inbox, ListenerRegistry, Outbox, OutboxSchema } from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"

@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/outboxEmbedded.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { ListenerRegistry, Outbox, OutboxSchema } from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Console, Effect, Layer } from "effect"

@@ -4,7 +4,7 @@
  *
  *   DATABASE_URL=postgres://… node packages/examples/src/outboxForeignTransactions.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { PgClient } from "@effect/sql-pg"
 import { ListenerRegistry, Outbox, OutboxSchema, type OutboxWriter, TxContext } from "@eventbus/outbox"
 import { Config, Console, Effect, Layer, ManagedRuntime, Redacted } from "effect"

@@ -7,7 +7,8 @@
  *   curl localhost:3000/health
  */
 import { createServer } from "node:http"
-import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { ListenerRegistry, Outbox, OutboxHealth, OutboxSchema } from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Config, Console, Effect, Layer, Schema } from "effect"

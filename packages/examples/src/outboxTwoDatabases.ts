@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/outboxTwoDatabases.ts
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { ListenerRegistry, MetricsExporter, Outbox, OutboxSchema } from "@eventbus/outbox"
 import * as NodeSqlite from "@eventbus/outbox/NodeSqlite"
 import { Console, Effect, Layer, ManagedRuntime } from "effect"

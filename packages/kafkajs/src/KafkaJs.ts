@@ -12,12 +12,13 @@ import { aclAdmin } from "./internal/admin/authorizedOperations.ts"
 import { groupAdmin } from "./internal/admin/groupAdmin.ts"
 import { topicAdmin } from "./internal/admin/topicAdmin.ts"
 import { brokerErrors } from "./internal/connection/brokerErrors.ts"
-import { requestToken, type TokenUnavailable } from "./internal/connection/clientCredentials.ts"
+import { requestToken } from "./internal/connection/clientCredentials.ts"
 import { connect } from "./internal/connection/cluster.ts"
 import * as OptionChecks from "./internal/connection/optionChecks.ts"
 import type { ClientCredentials, Options, Token } from "./internal/connection/options.ts"
 import { makeSecrets } from "./internal/connection/secrets.ts"
 import { securedOptions } from "./internal/connection/security.ts"
+import type { TokenUnavailable } from "./internal/connection/tokenUnavailable.ts"
 import { makePartitionReader } from "./internal/fetch/partitionReader.ts"
 import { topicTail } from "./internal/fetch/topicTail.ts"
 import { makeProducer } from "./internal/publish/producer.ts"
@@ -25,7 +26,6 @@ import { makeTransactionalProducer } from "./internal/publish/transactionalProdu
 import { type Members, makeConsumerSession } from "./internal/session/consumerSession.ts"
 import { makeStaticMembers } from "./internal/session/staticMembers.ts"
 
-export { TokenUnavailable } from "./internal/connection/clientCredentials.ts"
 export type {
   ClientCredentials,
   Options,
@@ -36,6 +36,7 @@ export type {
   Ssl,
   Token
 } from "./internal/connection/options.ts"
+export { TokenUnavailable } from "./internal/connection/tokenUnavailable.ts"
 
 /** The `Broker` of a cluster. It connects when it is used. Each consumer, producer, reader and admin has connections of its own, closed with its scope. Throws `ConfigurationValidation` for options of another kind, and for a number out of its range (`Ranges.cluster`). */
 export const make = (options: Options): Broker.Broker["Service"] => {

@@ -1,5 +1,5 @@
 /** The process of a console: serves the admin API, through which a test has it apply or resume a plan over the dead letters of a topic. */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { AdminServer, Authorizer, EventBusAdmin } from "@eventbus/admin"
 import { Binding, EventBusConnector, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"

@@ -3,7 +3,7 @@
  * that dies by kill -9 has written every step that it took.
  */
 import { openSync, writeSync } from "node:fs"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector, Fleet, RetryPolicy, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer } from "effect"

@@ -1,6 +1,6 @@
 /** A transactional consumer as a process of its own, to be killed: writes every value that it reads to `{topic}-copy`. */
 import { openSync, writeSync } from "node:fs"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, CurrentTransaction, Route, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer } from "effect"

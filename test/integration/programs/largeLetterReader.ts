@@ -2,7 +2,7 @@
  * A process of an operator that looks at large dead letters in each way that shows no value: groups, figures, pages, a plan and a rehearsal. It keeps all answers, and writes as one
  * line of JSON what it found, how many bytes of buffers are left once nothing else is, the most that were held at once, and how long each took.
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Logger, Schedule } from "effect"

@@ -1,5 +1,5 @@
 /** A process of an operator that groups, lists and rehearses the dead letters of a topic, and writes how long each took as one line of JSON. */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, Broker, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Logger } from "effect"

@@ -1,7 +1,7 @@
 /** A process with a binding and its admin API on a port of its own, which it writes as one line of JSON. Its handler fails for `bad`, and does not end for `slow`. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
 import { Binding, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"

@@ -3,7 +3,7 @@
  * of it or behind it, or when records begin to wait. A record `n` passes in the main topic, in tier 1, in tier 2 or never, by the rest of n / 4.
  */
 import { openSync, writeSync } from "node:fs"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, Broker, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Data, Effect, Layer, Result } from "effect"

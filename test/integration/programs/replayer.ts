@@ -1,5 +1,5 @@
 /** A process that replays all dead letters of a topic, and then writes how it ended as one line of JSON. */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Logger } from "effect"

@@ -1,5 +1,5 @@
 /** A process that applies or resumes a plan over the dead letters of a topic, and then writes how it ended as one line of JSON. */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector, type ReplayRun, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Logger, Schedule } from "effect"

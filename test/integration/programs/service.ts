@@ -1,6 +1,6 @@
 /** One of two services as a process of its own. Each call is a line of its ledger before the handler ends, so a process that dies by kill -9 has written every call. */
 import { openSync, writeSync } from "node:fs"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Layer } from "effect"

@@ -2,7 +2,7 @@
  * A program as an application would write it: one binding, the in-memory broker, `runMain`. It reports on standard output what a test wants to know
  * about its end. `slow` as argument gives it a handler that never ends.
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer } from "effect"

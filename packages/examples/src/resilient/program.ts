@@ -3,7 +3,7 @@
  *
  *   node packages/examples/src/resilient/program.ts embedded
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Layer } from "effect"
 import * as Kafka from "../kafka.ts"
 import * as Orders from "./consumer.ts"

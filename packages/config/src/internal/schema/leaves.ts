@@ -1,7 +1,7 @@
 /**
  * The kinds of single values in a configuration, as schemas. Each carries its text for messages, editors and documentation.
  */
-import { Kinds, Ranges, TopicName } from "@eventbus/core"
+import { Kinds, Ranges, Time, TopicName } from "@eventbus/core"
 import { Option, Schema, SchemaAST, SchemaGetter } from "effect"
 import * as Addresses from "./addresses.ts"
 import * as Durations from "./durations.ts"
@@ -58,7 +58,7 @@ export const duration = (description: string, range: Ranges.Range) =>
     .pipe(
       Schema.decodeTo(Schema.Number.check(check((millis) => Ranges.contains(range, millis))), {
         decode: SchemaGetter.transform((value: number | string) =>
-          typeof value === "number" ? value : Durations.parse(value)
+          typeof value === "number" ? value : Time.parse(value)
         ),
         encode: SchemaGetter.transform((millis: number): number | string => millis)
       })

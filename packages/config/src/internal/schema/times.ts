@@ -1,5 +1,5 @@
 /** Points in time as people write them. */
-import * as Durations from "./durations.ts"
+import { Time } from "@eventbus/core"
 
 /** Epoch milliseconds; NaN for a text that is no time. */
 export const parse = (text: string): number => {
@@ -23,7 +23,7 @@ const clocksDifferMillis = 60_000
 /** The epoch milliseconds before which something is deleted; NaN for a text that nobody can mean, and for a time in the future. */
 export const parseCutoff = (text: string, nowMillis: number): number => {
   const time = parse(text)
-  if (Number.isNaN(time)) return nowMillis - Durations.parse(text)
+  if (Number.isNaN(time)) return nowMillis - Time.parse(text)
   const isWithoutUnit = /^-?\d+$/.test(text) && time < firstMillis
   return isWithoutUnit || time > nowMillis + clocksDifferMillis ? Number.NaN : time
 }

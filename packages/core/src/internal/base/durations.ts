@@ -2,6 +2,7 @@
  * Durations that users write, as milliseconds.
  */
 import { Duration, Option } from "effect"
+import * as Time from "../../Time.ts"
 
 /**
  * NaN for a value that is no duration, and for one beyond 2^53 - 1 ms, which cannot be added up exactly; validation reports it. Effect reads NaN, `{}` and an object
@@ -18,9 +19,10 @@ export const toMillis = (input: unknown): number => {
 /** Total: an object may throw when it is looked at. */
 const read = (input: unknown): number => {
   try {
-    return isDuration(input)
-      ? Option.match(Duration.fromInput(input), { onNone: () => Number.NaN, onSome: Duration.toMillis })
-      : Number.NaN
+    if (!isDuration(input)) return Number.NaN
+    const duration = Duration.fromInput(input)
+    if (Option.isSome(duration)) return Duration.toMillis(duration.value)
+    return typeof input === "string" ? Time.parse(input) : Number.NaN
   } catch {
     return Number.NaN
   }

@@ -1,7 +1,8 @@
 /**
  * The settings of a breaker as users write them.
  */
-import type { Duration, Effect } from "effect"
+import type { Effect } from "effect"
+import type { Time } from "../../Time.ts"
 
 /** Settings of a breaker, with the seed's defaults (connector seed §4.1). `R` holds the services that the probe requires. */
 export interface Options<out R = never> {
@@ -18,9 +19,9 @@ export interface Options<out R = never> {
   /** Percent of slow calls at which it opens, inclusive. Above 0, at most 100. Default 80. */
   readonly slowCallRateThreshold?: number
   /** A call that takes longer is slow; of a record, the whole delivery with its backoff (ruling 59). Default 5 seconds. */
-  readonly slowCallDuration?: Duration.Input
+  readonly slowCallDuration?: Time
   /** How long it stays open before it finds out. 1 ms or more, 2^53 - 1 ms at most. Default 1 minute. */
-  readonly waitDurationInOpenState?: Duration.Input
+  readonly waitDurationInOpenState?: Time
   /**
    * Calls that find out: a hard cap, over everything that shares the breaker. The verdict falls with the last outcome; in a binding also when each record that could be
    * tried was tried once. 1 to 1 000 000. Default 5.
@@ -36,15 +37,15 @@ export interface Options<out R = never> {
     /** Factor from one wait to the next. A finite number, 1 or more. */
     readonly multiplier: number
     /** Longest wait. At least `waitDurationInOpenState`. */
-    readonly maxWaitDuration: Duration.Input
+    readonly maxWaitDuration: Time
   }
   /** Asked when the wait is over, before any call is: only when it succeeds, within `probeTimeout`, the breaker half-opens; else it waits again. */
   readonly probe?: Effect.Effect<unknown, unknown, R>
   /** 1 ms or more. Default 10 seconds. */
-  readonly probeTimeout?: Duration.Input
+  readonly probeTimeout?: Time
   /**
    * Only for bindings. How long the only record that a half-open breaker can try may fail before it takes its route, to a retry tier or to the dead letter topic. 1 ms or
    * more. Default: never. As long as other records are there to try, it decides nothing (ruling 72).
    */
-  readonly giveUpAfter?: Duration.Input
+  readonly giveUpAfter?: Time
 }

@@ -1,5 +1,5 @@
 /** Checks everything that operators give to the commands of a fleet, before the cluster is asked. */
-import { type Duration, Effect } from "effect"
+import { Effect } from "effect"
 import * as Choices from "../../Choices.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { CommandRequest, CommandTarget, Hold, HoldRequest, HoldTarget, ReleaseRequest } from "../../FleetView.ts"
@@ -7,6 +7,7 @@ import { verbs } from "../../FleetView.ts"
 import * as Kinds from "../../Kinds.ts"
 import * as Ranges from "../../Ranges.ts"
 import { InvalidArgument } from "../../Replay.ts"
+import type { Time } from "../../Time.ts"
 import { toMillis } from "../base/durations.ts"
 import { lastMillis } from "../base/isoText.ts"
 import { isObject, read, taken } from "../base/properties.ts"
@@ -79,7 +80,7 @@ export const release = (
 /** The address, and the wait in milliseconds. */
 export const applied = (
   given: HoldTarget,
-  wait: Duration.Input = Defaults.fleet.waitMillis
+  wait: Time = Defaults.fleet.waitMillis
 ): Effect.Effect<readonly [address: Address, waitMillis: number], InvalidArgument> =>
   Effect.andThen(
     checked("applied", { wait }, { wait: Ranges.fleetCommand.wait }, []),

@@ -1,7 +1,7 @@
 /**
  * The operations of operators on a fleet: they write holds and commands to the control topic, and read what processes answer.
  */
-import { type Duration, Effect, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type {
@@ -16,6 +16,7 @@ import type {
   View
 } from "../../FleetView.ts"
 import { InvalidArgument } from "../../Replay.ts"
+import type { Time } from "../../Time.ts"
 import * as Format from "../base/entryFormat.ts"
 import { isoText } from "../base/isoText.ts"
 import * as Commands from "./commandEntries.ts"
@@ -37,10 +38,7 @@ export interface Operator {
   readonly createTopics: Effect.Effect<void, BrokerError | UnfitTopic>
   readonly hold: (request: HoldRequest) => Effect.Effect<Hold, Failure>
   readonly release: (request: ReleaseRequest) => Effect.Effect<boolean, Failure>
-  readonly applied: (
-    target: HoldTarget,
-    wait?: Duration.Input
-  ) => Effect.Effect<ProcessAnswers, InvalidArgument | BrokerError>
+  readonly applied: (target: HoldTarget, wait?: Time) => Effect.Effect<ProcessAnswers, InvalidArgument | BrokerError>
   readonly command: (request: CommandRequest) => Effect.Effect<CommandReport, Failure>
   readonly view: Effect.Effect<View, BrokerError>
 }

@@ -1,6 +1,4 @@
-/**
- * Replays one partition of a dead letter topic from its replay position on, one transaction per batch.
- */
+/** Replays one partition of a dead letter topic from its replay position on, one transaction per batch. */
 import { Clock, Effect, Stream } from "effect"
 import type { UnreadableBatch } from "../../Broker.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"

@@ -1,12 +1,13 @@
 /**
  * Checks everything that operators give to the commands of runs, before the cluster is asked. The first thing that no command takes is refused, by path.
  */
-import { Duration, Effect } from "effect"
+import { Effect } from "effect"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as Ranges from "../../Ranges.ts"
 import { InvalidArgument, UnknownTier } from "../../Replay.ts"
 import type { Plan, PlanRequest } from "../../ReplayPlan.ts"
+import { toMillis } from "../base/durations.ts"
 import { shown } from "../base/shown.ts"
 import * as RunMark from "../record/runMark.ts"
 import * as RequestIssues from "./requestIssues.ts"
@@ -62,6 +63,6 @@ export const plan = Effect.fnUntraced(function* (
   const { canaryWait = Defaults.run.canaryWaitMillis } = given
   return {
     ...{ action, tier, select, transform, rate, canary, stopAbove, ignoreMaxReplays, reason, by },
-    canaryWaitMillis: Duration.toMillis(canaryWait)
+    canaryWaitMillis: toMillis(canaryWait)
   }
 })

@@ -10,6 +10,7 @@ import type { Delivery } from "../../Delivery.ts"
 import type { Claim, IdempotencyStoreError, KeyState, Options, Token } from "../../IdempotencyStore.ts"
 import * as UserFunction from "../../UserFunction.ts"
 import { escaped } from "../base/derivedNames.ts"
+import { toMillis } from "../base/durations.ts"
 import * as LogLine from "../base/logLine.ts"
 import { isInstance } from "../base/properties.ts"
 import { shown } from "../base/shown.ts"
@@ -88,8 +89,8 @@ export const idempotent = <K, V, A, E, R>(
   store: StoreAnswers.Store,
   handler: (delivery: Delivery<K, V>) => Effect.Effect<A, E, R>
 ): ((delivery: Delivery<K, V>) => Effect.Effect<A, E | AlreadyHandled | IdempotencyStoreError, R>) => {
-  const lease = Duration.fromInputUnsafe(options.lease ?? Defaults.idempotency.leaseMillis)
-  const retention = Duration.fromInputUnsafe(options.retention ?? Defaults.idempotency.retentionMillis)
+  const lease = Duration.millis(toMillis(options.lease ?? Defaults.idempotency.leaseMillis))
+  const retention = Duration.millis(toMillis(options.retention ?? Defaults.idempotency.retentionMillis))
   const keysOf = keysFor(options)
   return (delivery) =>
     Effect.uninterruptibleMask((restore) =>

@@ -8,6 +8,7 @@ import { Duration, Effect, Exit, Result } from "effect"
 import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
 import type { Claim, IdempotencyStoreError, Token } from "../../IdempotencyStore.ts"
+import { toMillis } from "../base/durations.ts"
 import * as BatchVerdict from "../failure/batchVerdict.ts"
 import {
   AlreadyHandled,
@@ -41,8 +42,8 @@ export const idempotentBatch = <K, V, A, E, R>(
 ): ((
   deliveries: ReadonlyArray<Delivery<K, V>>
 ) => Effect.Effect<A | BatchVerdict.PartOfBatch, E | IdempotencyStoreError | BatchVerdict.PartOfBatch, R>) => {
-  const lease = Duration.fromInputUnsafe(options.lease ?? Defaults.idempotency.leaseMillis)
-  const retention = Duration.fromInputUnsafe(options.retention ?? Defaults.idempotency.retentionMillis)
+  const lease = Duration.millis(toMillis(options.lease ?? Defaults.idempotency.leaseMillis))
+  const retention = Duration.millis(toMillis(options.retention ?? Defaults.idempotency.retentionMillis))
   const keysOf = keysFor(options)
   return (deliveries) =>
     Effect.uninterruptibleMask((restore) =>

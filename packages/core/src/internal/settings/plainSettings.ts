@@ -1,10 +1,11 @@
 /**
  * The settings that every kind of binding takes, with defaults applied: plain values, in milliseconds, beside the retry tiers that they make.
  */
-import type { Duration } from "effect"
+
 import type { Settings } from "../../BindingOptions.ts"
 import * as Defaults from "../../Defaults.ts"
 import * as RetryPolicy from "../../RetryPolicy.ts"
+import type { Time } from "../../Time.ts"
 import * as TopicName from "../../TopicName.ts"
 import { toMillis } from "../base/durations.ts"
 import * as Tiers from "../retry/tiers.ts"
@@ -84,5 +85,4 @@ const numbers = (options: Given) => ({
 })
 
 /** A refused duration is NaN, which no rule between settings objects to. */
-const millis = (input: Duration.Input | undefined, fallback: number): number =>
-  input === undefined ? fallback : toMillis(input)
+const millis = (input: Time | undefined, fallback: number): number => (input === undefined ? fallback : toMillis(input))

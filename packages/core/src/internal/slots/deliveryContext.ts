@@ -1,7 +1,6 @@
 /**
  * One delivery of a record: from the moment at which it asks for a slot to its outcome. It alone holds the record's budget clock, its concurrency slots and its
  * breaker permit, and gives each of them back in one place: the clock in `BudgetClock.resume`, the slots in `releaseSlots`, the permit in `#giveBackPermit`.
- *
  * A scheduler that handles one record after the other uses one object for all of them, and begins it anew for each.
  */
 import { Effect, Exit } from "effect"

@@ -1,6 +1,6 @@
 /** Turns failures below the port into `BrokerError`s that name this cluster. Secrets are redacted from their texts. */
-import { BrokerError } from "@eventbus/core"
-import { Duration, Effect } from "effect"
+import { BrokerError, Ranges } from "@eventbus/core"
+import { Effect } from "effect"
 import { type ClientFailure, isCoordinatorFailure, isFenced, Local } from "../wire/clientFailure.ts"
 import { defaults } from "./options.ts"
 import type { SecuredOptions } from "./security.ts"
@@ -36,7 +36,7 @@ export const brokerErrors = (options: SecuredOptions): BrokerErrors => {
   const connection: Connection = {
     brokers: options.brokers,
     mechanism: options.sasl?.mechanism.toUpperCase() ?? "none",
-    requestTimeoutMillis: Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis)
+    requestTimeoutMillis: Ranges.millisOf(options.requestTimeout ?? defaults.requestTimeoutMillis)
   }
   const { redact } = options.security
   const of: BrokerErrors["of"] = (failed, subject) =>

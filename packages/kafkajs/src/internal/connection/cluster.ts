@@ -1,5 +1,6 @@
 /** A connection to a cluster: its nodes, metadata and coordinators. Closing the scope closes every socket. */
-import { Duration, Effect, FiberSet, Result, Schedule } from "effect"
+import { Ranges } from "@eventbus/core"
+import { Effect, FiberSet, Result, Schedule } from "effect"
 import type { TopicMetadata } from "../wire/apis.ts"
 import { type ClientFailure, check, failure, Local, thrownFailure } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
@@ -137,7 +138,7 @@ export const connect = Effect.fnUntraced(function* (
     ({ topicMetadata }) => topicMetadata.map(({ topic }) => topic)
   )
   const startedAt = performance.now()
-  const limitMillis = Duration.toMillis(options.connectionTimeout ?? defaults.connectionTimeoutMillis)
+  const limitMillis = Ranges.millisOf(options.connectionTimeout ?? defaults.connectionTimeoutMillis)
   const { clusterId } = yield* Effect.retry(metadataFrom([]), {
     schedule: pauses,
     times: options.retries ?? defaults.retries,

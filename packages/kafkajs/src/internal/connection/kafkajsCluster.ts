@@ -1,5 +1,6 @@
 /** Makes kafkajs's clients of single nodes, with this package's sockets, credentials and log. */
 import type * as tls from "node:tls"
+import { Ranges } from "@eventbus/core"
 import { Duration, Effect } from "effect"
 import { Kafka, logLevel, type Mechanism } from "kafkajs"
 import type { KafkaCluster } from "../wire/kafkajsInternals.ts"
@@ -52,13 +53,13 @@ export const openCluster = Effect.fnUntraced(function* (
   patchKafkajs()
   const sockets = makeSockets(credentials.tls)
   const context = yield* Effect.context<never>()
-  const connectionTimeout = Duration.toMillis(options.connectionTimeout ?? defaults.connectionTimeoutMillis)
+  const connectionTimeout = Ranges.millisOf(options.connectionTimeout ?? defaults.connectionTimeoutMillis)
   const kafka = new Kafka({
     brokers: [...options.brokers],
     clientId: clientId ?? options.clientId ?? defaults.clientId,
     connectionTimeout,
     authenticationTimeout: connectionTimeout + credentialsTimeoutMillis,
-    requestTimeout: Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
+    requestTimeout: Ranges.millisOf(options.requestTimeout ?? defaults.requestTimeoutMillis),
     socketFactory: sockets.factory,
     logLevel: logLevel.WARN,
     logCreator: logBridge(context, options.security.redact),

@@ -1,5 +1,6 @@
 /** How to reach a cluster: the options of the public module `KafkaJs`, and their defaults. */
-import type { Duration, Effect, Redacted } from "effect"
+import type { Time } from "@eventbus/core/Time"
+import type { Effect, Redacted } from "effect"
 import type { Secret, Text } from "../../Secret.ts"
 
 /**
@@ -101,9 +102,9 @@ export interface Options {
    * Longest time for one connection attempt, and for each answer until the connection is ready: that with the API versions, and those of the
    * authentication. Reading credentials may take up to 10 seconds more. Default 3 seconds. Kafka: `socket.connection.setup.timeout.ms`.
    */
-  readonly connectionTimeout?: Duration.Input
+  readonly connectionTimeout?: Time
   /** Longest time for one answer. Default 30 seconds. Kafka: `request.timeout.ms`. */
-  readonly requestTimeout?: Duration.Input
+  readonly requestTimeout?: Time
   /**
    * How often connecting is repeated when no address can be reached, with pauses of 100 ms to 1 s. Wrong credentials are not repeated. A consumer, which
    * is started again anyway, does not repeat an attempt that took `connectionTimeout`. Default 3; 0 or more.
@@ -113,7 +114,7 @@ export interface Options {
    * How often consumers and producers look for new partitions of their topics. Consumers look for a missing topic every second. Default 10 seconds. Kafka:
    * `metadata.max.age.ms`.
    */
-  readonly metadataMaxAge?: Duration.Input
+  readonly metadataMaxAge?: Time
 }
 
 /** Defaults of `Options`. */

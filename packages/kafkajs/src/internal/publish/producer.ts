@@ -1,5 +1,5 @@
 /** The producer of the port: its ways to publish, on a `Sender`. */
-import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { type Broker, type BrokerError, type ConsumerRecord, Ranges } from "@eventbus/core"
 import { Duration, Effect, Fiber, Result } from "effect"
 import { headerEncoder } from "../batch/encodedRecord.ts"
 import { unusableCodec } from "../codec/compress.ts"
@@ -23,8 +23,8 @@ export const producerLimits = (options: Options, producer: Broker.ProducerOption
   maxBatchRecords: producer.maxBatchRecords ?? 1_000,
   maxBatchBytes: producer.maxBatchBytes ?? 512 * 1024,
   deliveryTimeoutMillis: Duration.toMillis(producer.deliveryTimeout ?? "120 seconds"),
-  requestTimeoutMillis: Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
-  metadataMaxAgeMillis: Duration.toMillis(options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)
+  requestTimeoutMillis: Ranges.millisOf(options.requestTimeout ?? defaults.requestTimeoutMillis),
+  metadataMaxAgeMillis: Ranges.millisOf(options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)
 })
 
 const isError = (

@@ -1,5 +1,5 @@
 /** The port's consumer session: starts the parts of a session, ends them with it, and carries out the consumer's commands. */
-import type { Broker, BrokerError } from "@eventbus/core"
+import { type Broker, type BrokerError, Ranges } from "@eventbus/core"
 import { Cause, Deferred, Effect, Queue } from "effect"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import { connect } from "../connection/cluster.ts"
@@ -120,8 +120,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       Effect.sync(() => {
         loseAll(session)
         isFailed = true
-        const isFenced = reason._tag === "InstanceFenced"
-        rememberMember(statics, settings, isFenced ? undefined : session.membership.memberId())
+        rememberMember(statics, settings, reason._tag === "InstanceFenced" ? undefined : session.membership.memberId())
         Queue.failCauseUnsafe(events, Cause.fail(reason))
       }),
       leave(session, abandoned)
@@ -131,12 +130,13 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     if (!isFailed) rememberMember(statics, settings, undefined)
     return Effect.andThen(leave(session, abandoned), Queue.shutdown(events))
   })
+  const topicsMaxAgeMillis = Ranges.millisOf(options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)
   const belong = removeAbandoned(cluster, abandoned, settings.groupId).pipe(
     Effect.andThen(removeFormer(cluster, statics, settings)),
     Effect.andThen(session.membership.run)
   )
   yield* Effect.raceAllFirst([
-    errors.map(defectAsFailure(pollTopics(session, options.metadataMaxAge ?? defaults.metadataMaxAgeMillis)), subject),
+    errors.map(defectAsFailure(pollTopics(session, topicsMaxAgeMillis)), subject),
     errors.map(defectAsFailure(belong), subject),
     Deferred.await(failure)
   ]).pipe(Effect.catch(end), Effect.forkScoped)

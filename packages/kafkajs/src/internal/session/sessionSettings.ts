@@ -1,5 +1,5 @@
 /** The settings of one session: the port's options with their defaults, in milliseconds. */
-import { Adapter, type Broker, Defaults } from "@eventbus/core"
+import { Adapter, type Broker, Defaults, Ranges } from "@eventbus/core"
 import { Duration } from "effect"
 import { defaults } from "../connection/options.ts"
 import type { SecuredOptions } from "../connection/security.ts"
@@ -39,7 +39,7 @@ export const memberConnection = (
 ): SecuredOptions => ({
   ...options,
   requestTimeout: Math.min(
-    Duration.toMillis(options.requestTimeout ?? defaults.requestTimeoutMillis),
+    Ranges.millisOf(options.requestTimeout ?? defaults.requestTimeoutMillis),
     Math.max(1_000, sessionTimeoutMillis / 3)
   )
 })

@@ -25,15 +25,15 @@ const countPartitions = Effect.fnUntraced(function* (session: SessionState) {
   return new Map([...metadata].map(([topic, found]) => [topic, found.partitionMetadata.length]))
 })
 
-/** Joins the group again when topics appear or get more partitions. `interval` is the poll interval while all topics exist. */
-export const pollTopics = (session: SessionState, interval: Duration.Input): Effect.Effect<never> => {
+/** Joins the group again when topics appear or get more partitions. `intervalMillis` is the poll interval while all topics exist. */
+export const pollTopics = (session: SessionState, intervalMillis: number): Effect.Effect<never> => {
   const { settings, membership, pollNow } = session
   const poll = Effect.orElseSucceed(countPartitions(session), () => session.partitionCounts)
   return Effect.gen(function* () {
     session.partitionCounts = yield* poll
     while (true) {
       const missing = settings.topics.some((topic) => !session.partitionCounts.get(topic))
-      yield* Effect.raceFirst(Effect.sleep(missing ? missingTopicInterval : interval), pollNow.await)
+      yield* Effect.raceFirst(Effect.sleep(missing ? missingTopicInterval : intervalMillis), pollNow.await)
       pollNow.closeUnsafe()
       yield* Effect.sleep(shortestInterval)
       const counts = yield* poll
