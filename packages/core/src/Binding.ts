@@ -1,5 +1,5 @@
 /**
- * A binding: which topic a group reads, and the handler that gets its records. Everything else is the connector's.
+ * A binding: which topics a group reads, and the handler that gets their records. Everything else is the connector's.
  *
  * `Binding.make` describes, `Binding.layer` runs: building the layer registers and starts the binding, closing its scope drains,
  * commits and leaves the group.
@@ -20,8 +20,8 @@ import type {
 import { Hostname } from "./Hostname.ts"
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
 import * as ValidationAcrossBindings from "./internal/checks/validationAcrossBindings.ts"
-import * as DeadLetterCommands from "./internal/deadLetters/commands.ts"
-import * as RunCommands from "./internal/runs/ofBinding.ts"
+import * as LettersOfTopics from "./internal/deadLetters/lettersOfTopics.ts"
+import * as RunsOfTopics from "./internal/runs/runsOfTopics.ts"
 import {
   type BindingDefinition,
   type Described,
@@ -30,7 +30,7 @@ import {
   defineTransactional
 } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
-import type { DeadLetters } from "./Replay.ts"
+import type { DeadLetters, InvalidArgument } from "./Replay.ts"
 import type { Runs } from "./ReplayRun.ts"
 
 /** A description: nothing runs yet. `R` is what its handler requires. */
@@ -116,22 +116,28 @@ export const rehearsable = <R, E, RI>(
  * The commands of operators on the dead letters of a binding that this process need not run, as `EventBusConnector.deadLetters` has them for one that it runs. Nothing is
  * registered, and no group is joined. Fails when no cluster has the alias of the binding.
  */
-export const deadLetters = <R>({
-  definition
-}: Binding<R>): Effect.Effect<DeadLetters, UnknownCluster, R | Broker.Broker> =>
+export const deadLetters = <R>(
+  { definition }: Binding<R>,
+  { topic }: EventBusConnector.TopicOptions = {}
+): Effect.Effect<DeadLetters, UnknownCluster | InvalidArgument, R | Broker.Broker> =>
   Effect.gen(function* () {
     const broker = yield* Clusters.get(definition.cluster)
-    return DeadLetterCommands.make(definition, broker, yield* Hostname, yield* Effect.context<R>())
+    const letters = LettersOfTopics.make(definition, broker, yield* Hostname, yield* Effect.context<R>())
+    return yield* letters.of(topic)
   })
 
 /**
  * The plans and runs of a binding that this process need not run, as `EventBusConnector.runs` has them for one that it runs. Nothing is registered, and no group is joined. The
  * circuit breaker of a binding that the process does not run is closed. Fails when no cluster has the alias of the binding.
  */
-export const runs = <R>({ definition }: Binding<R>): Effect.Effect<Runs, UnknownCluster, Broker.Broker> =>
+export const runs = <R>(
+  { definition }: Binding<R>,
+  { topic }: EventBusConnector.TopicOptions = {}
+): Effect.Effect<Runs, UnknownCluster | InvalidArgument, Broker.Broker> =>
   Effect.gen(function* () {
     const broker = yield* Clusters.get(definition.cluster)
-    return RunCommands.make(definition as BindingDefinition<unknown>, broker, yield* Hostname, () => false)
+    const of = RunsOfTopics.make(definition as BindingDefinition<unknown>, broker, yield* Hostname, () => false)
+    return yield* of.of(topic)
   })
 
 const described = <R>(definition: BindingDefinition<R>): Binding<R> => ({ name: definition.name, definition })

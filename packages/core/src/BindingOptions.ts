@@ -22,8 +22,12 @@ import type { NamingStrategy } from "./TopicName.ts"
 
 /** Settings that every binding takes. Only `topic` and `groupId` have no default. */
 export interface Settings<K, V> {
-  /** The Kafka topic to read: 1 to 249 of the characters a-z A-Z 0-9 . _ - */
-  readonly topic: string
+  /**
+   * The Kafka topic to read: 1 to 249 of the characters a-z A-Z 0-9 . _ - Or a list of one or more topics, each once: one handler and one group read them all, with one circuit
+   * breaker and one `maxInFlight`. Each topic has retry topics and a dead letter topic of its own, whose names follow from its name (`naming`, `topicSuffix`). No topic of the
+   * list may have a name that is derived from another one.
+   */
+  readonly topic: string | ReadonlyArray<string>
   /** The consumer group (Kafka: `group.id`). Not empty. */
   readonly groupId: string
   /** The alias of the Kafka cluster, one of `Clusters`. Everything of the binding happens there (connector seed §9). Default `default`. */
