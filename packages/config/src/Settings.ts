@@ -148,7 +148,13 @@ export const DeadLetter = section("What becomes of dead letters.", {
 })
 
 const required = {
-  topic: topicName("The Kafka topic to read."),
+  topic: Schema.Union([
+    topicName("The Kafka topic to read."),
+    Schema.Array(topicName("A Kafka topic to read.")).check(Schema.isMinLength(1))
+  ]).annotate({
+    description:
+      "The Kafka topic to read, or a list of topics for one handler; each has retry topics and a dead letter topic of its own."
+  }),
   groupId: text("The consumer group.")
 }
 
@@ -270,7 +276,7 @@ const common = {
 }
 
 /** TopicBindingProperties of the seed. */
-export const Binding = section("One topic that a group reads.", { ...required, ...common })
+export const Binding = section("What a group reads: one topic, or several.", { ...required, ...common })
 
 /** Settings of all bindings of a file. Each binding may override them. */
 export const BindingDefaults = section("Settings of all bindings; each binding's own win.", {

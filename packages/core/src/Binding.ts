@@ -30,7 +30,7 @@ import {
   defineTransactional
 } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
-import type { DeadLetters, InvalidArgument } from "./Replay.ts"
+import type { DeadLetters } from "./Replay.ts"
 import type { Runs } from "./ReplayRun.ts"
 
 /** A description: nothing runs yet. `R` is what its handler requires. */
@@ -116,28 +116,22 @@ export const rehearsable = <R, E, RI>(
  * The commands of operators on the dead letters of a binding that this process need not run, as `EventBusConnector.deadLetters` has them for one that it runs. Nothing is
  * registered, and no group is joined. Fails when no cluster has the alias of the binding.
  */
-export const deadLetters = <R>(
-  { definition }: Binding<R>,
-  { topic }: EventBusConnector.TopicOptions = {}
-): Effect.Effect<DeadLetters, UnknownCluster | InvalidArgument, R | Broker.Broker> =>
+export const deadLetters = <R>({
+  definition
+}: Binding<R>): Effect.Effect<DeadLetters, UnknownCluster, R | Broker.Broker> =>
   Effect.gen(function* () {
     const broker = yield* Clusters.get(definition.cluster)
-    const letters = LettersOfTopics.make(definition, broker, yield* Hostname, yield* Effect.context<R>())
-    return yield* letters.of(topic)
+    return LettersOfTopics.make(definition, broker, yield* Hostname, yield* Effect.context<R>()).all
   })
 
 /**
  * The plans and runs of a binding that this process need not run, as `EventBusConnector.runs` has them for one that it runs. Nothing is registered, and no group is joined. The
  * circuit breaker of a binding that the process does not run is closed. Fails when no cluster has the alias of the binding.
  */
-export const runs = <R>(
-  { definition }: Binding<R>,
-  { topic }: EventBusConnector.TopicOptions = {}
-): Effect.Effect<Runs, UnknownCluster | InvalidArgument, Broker.Broker> =>
+export const runs = <R>({ definition }: Binding<R>): Effect.Effect<Runs, UnknownCluster, Broker.Broker> =>
   Effect.gen(function* () {
     const broker = yield* Clusters.get(definition.cluster)
-    const of = RunsOfTopics.make(definition as BindingDefinition<unknown>, broker, yield* Hostname, () => false)
-    return yield* of.of(topic)
+    return RunsOfTopics.make(definition as BindingDefinition<unknown>, broker, yield* Hostname, () => false)
   })
 
 const described = <R>(definition: BindingDefinition<R>): Binding<R> => ({ name: definition.name, definition })

@@ -70,12 +70,6 @@ export interface TierOptions {
   readonly tier?: number
 }
 
-/** Options of a command on the dead letters of a binding. */
-export interface TopicOptions {
-  /** One of the topics that the binding reads: the dead letters of its records alone. Default: those of all topics. */
-  readonly topic?: string
-}
-
 /**
  * A decision about a record that holds its partition, or about the only candidate of a half-open circuit breaker, and why. A partition that an operator has paused stays
  * paused. Fails with `InvalidArgument` without a reason, and with `RecordNotHeld` when this process holds no such record: another member of the group may. A trial
@@ -121,20 +115,10 @@ export class EventBusConnector extends Context.Service<
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** One binding as it is now. */
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError>
-    /**
-     * The commands of operators on a binding's dead letters: replays, statistics, purge. Of a binding of several topics and without `topic`, lists and figures (`letters`,
-     * `groups`, `stats`, `discarded`, `restored`) are those of all topics, and every other command fails with `InvalidArgument`, which names the topics. Fails with
-     * `InvalidArgument` for a topic that the binding does not read.
-     */
-    readonly deadLetters: (
-      name: string,
-      options?: TopicOptions
-    ) => Effect.Effect<DeadLetters, BindingLookupError | InvalidArgument>
-    /**
-     * Plans over a binding's dead letters, and their runs: preview, apply, receipt. For a binding of several topics a plan needs `topic`, and the id of a plan or run finds its
-     * topic. Fails with `InvalidArgument` for a topic that the binding does not read.
-     */
-    readonly runs: (name: string, options?: TopicOptions) => Effect.Effect<Runs, BindingLookupError | InvalidArgument>
+    /** The commands of operators on a binding's dead letters: replays, statistics, purge. `DeadLetters.ofTopic` has those of one of several topics. */
+    readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, BindingLookupError>
+    /** Plans over a binding's dead letters, and their runs: preview, apply, receipt. `Runs.ofTopic` has those of one of several topics. */
+    readonly runs: (name: string) => Effect.Effect<Runs, BindingLookupError>
     /** Requests whose work is done once in the group of a binding. */
     readonly requests: (name: string) => Effect.Effect<RequestJournal, BindingLookupError>
     /** The bindings that read a topic, on whatever cluster, in their main container or in a retry tier. */
@@ -229,9 +213,8 @@ const make = Effect.gen(function* () {
     deadLetter: decisionBy(registry)("dead-letter"),
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
-    deadLetters: (name, { topic } = {}) =>
-      Effect.flatMap(registry.find(name), ({ container }) => container.lettersOf(topic)),
-    runs: (name, { topic } = {}) => Effect.flatMap(registry.find(name), ({ container }) => container.runsOf(topic)),
+    deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
+    runs: (name) => Effect.map(registry.find(name), ({ container }) => container.runs),
     requests: (name) =>
       Effect.map(registry.find(name), ({ container: { definition, broker, hostname } }) => {
         const { groupId, deadLetterTopic } = definition

@@ -74,9 +74,8 @@ export const make = <R>(
       list,
       get: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.seen),
       snapshot: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.snapshot),
-      deadLetters: (name, { topic } = {}) =>
-        Effect.flatMap(registry.find(name), ({ container }) => container.lettersOf(topic)),
-      runs: (name, { topic } = {}) => Effect.flatMap(registry.find(name), ({ container }) => container.runsOf(topic)),
+      deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
+      runs: (name) => Effect.map(registry.find(name), ({ container }) => container.runs),
       requests: (name) => Effect.map(registry.find(name), ({ container }) => container.requests),
       health: Effect.map(list, healthOf)
     }

@@ -14,7 +14,9 @@ import type * as Rehearsal from "./Rehearsal.ts"
 export type { ListedDeadLetter, Page } from "./DeadLetterList.ts"
 
 /**
- * Commands on the dead letter topic of a binding, on its cluster, in whatever state the binding is. Times are epoch milliseconds. A count is a whole number of 0 or more,
+ * Commands on the dead letters of a binding, on its cluster, in whatever state the binding is. Those of a binding of several topics lie in one dead letter topic for each: `letters`,
+ * `groups`, `stats`, `discarded` and `restored` show all of them, and every other command is one of a topic (`ofTopic`). Without it, it fails with `InvalidArgument`, which names the
+ * topics. Times are epoch milliseconds. A count is a whole number of 0 or more,
  * or `Infinity` for all; a time is a number that is not NaN. Any other one, and positions and options of a wrong kind, fail with `InvalidArgument`, and nothing is done.
  *
  * Replays and discards of one topic and group take turns. Those of one process wait for each other. One that comes while another process works waits for it, 20 seconds at
@@ -22,6 +24,8 @@ export type { ListedDeadLetter, Page } from "./DeadLetterList.ts"
  * transaction takes longer than 15 seconds, fails with `ReplayTakenOver`, which says how many records it has dealt with.
  */
 export interface DeadLetters {
+  /** The same commands on the dead letters of one of the binding's topics. Fails with `InvalidArgument` for a topic that the binding does not read. */
+  readonly ofTopic: (topic: string) => Effect.Effect<DeadLetters, InvalidArgument>
   /** The next `count` records, to where they came from. Partition by partition, in order. Dead letters of other groups are passed over, as in all commands. */
   readonly replay: (
     count: number,

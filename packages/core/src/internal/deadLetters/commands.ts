@@ -19,7 +19,8 @@ import * as Depth from "./replayDepth.ts"
 import * as Listing from "./replayListing.ts"
 import * as Stats from "./replayStats.ts"
 
-export interface DeadLetterCommands extends DeadLetters {
+/** Of one dead letter topic. */
+export interface DeadLetterCommands extends Omit<DeadLetters, "ofTopic"> {
   readonly replayDue: Replay.Replays["replayDue"]
   /** Counts the dead letters that wait, for the gauge. */
   readonly countWaiting: (admin: Admin) => Effect.Effect<number, BrokerError>

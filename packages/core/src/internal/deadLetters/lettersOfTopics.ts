@@ -6,7 +6,7 @@ import { type Context, Effect } from "effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { GroupReport } from "../../DeadLetterGroup.ts"
-import type { InvalidArgument, Stats } from "../../Replay.ts"
+import type { DeadLetters, Stats } from "../../Replay.ts"
 import { mostGroups } from "../letters/groupTally.ts"
 import * as LetterPages from "../letters/letterPages.ts"
 import * as TopicArgument from "../replay/topicArgument.ts"
@@ -15,15 +15,13 @@ import * as Sources from "../settings/sources.ts"
 import * as Commands from "./commands.ts"
 
 /** The commands of operators, and the figure of the gauge. */
-type Letters = Omit<Commands.DeadLetterCommands, "replayDue">
+type Letters = DeadLetters & Pick<Commands.DeadLetterCommands, "countWaiting">
 
 export interface LettersOfTopics {
   /** Of all topics together. */
   readonly all: Letters
   /** In the order of the topics. */
   readonly each: ReadonlyArray<Commands.DeadLetterCommands>
-  /** Of one topic, or of all where none is named. */
-  readonly of: (topic: string | undefined) => Effect.Effect<Letters, InvalidArgument>
 }
 
 /** `services` are those that the binding's layer for rehearsals may require. */
@@ -36,22 +34,20 @@ export const make = <R>(
   const topics = Sources.topicsOf(definition)
   const each = Sources.of(definition).map((source) => Commands.make(source, broker, hostname, services))
   const [first] = each
-  const all: Letters = each.length === 1 ? first! : together(definition, broker, each)
-  return {
-    all,
-    each,
-    of: (topic) => Effect.map(TopicArgument.indexOf("deadLetters", topics, topic), (at) => each[at!] ?? all)
-  }
+  const ofTopic: DeadLetters["ofTopic"] = (topic) =>
+    Effect.map(TopicArgument.indexOf("deadLetters", topics, topic), (at) => ({ ...each[at]!, ofTopic }))
+  return { all: { ...(each.length === 1 ? first! : together(definition, broker, each)), ofTopic }, each }
 }
 
 const together = (
   definition: BindingDefinition<unknown>,
   broker: Broker["Service"],
-  each: ReadonlyArray<Letters>
-): Letters => {
+  each: ReadonlyArray<Commands.DeadLetterCommands>
+): Omit<Letters, "ofTopic"> => {
   const topics = Sources.topicsOf(definition)
   const targets = Sources.of(definition).map((source) => Commands.listTarget(source, broker))
-  const collect = <A, E>(use: (letters: Letters) => Effect.Effect<A, E>) => Effect.forEach(each, use)
+  const collect = <A, E>(use: (letters: Commands.DeadLetterCommands) => Effect.Effect<A, E>) =>
+    Effect.forEach(each, use)
   const refuse = (command: string) => () => TopicArgument.missing(command, topics)
   return {
     letters: (query) => LetterPages.page(targets, query),

@@ -6,6 +6,7 @@ import type { Broker, PartitionOffsets } from "../../Broker.ts"
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import { Hostname } from "../../Hostname.ts"
+import type { Runs as RunCommands } from "../../ReplayRun.ts"
 import { toMillis } from "../base/durations.ts"
 import * as LettersOfTopics from "../deadLetters/lettersOfTopics.ts"
 import type { Strategy } from "../deadLetters/strategy.ts"
@@ -42,10 +43,8 @@ export interface Container extends FleetMember {
   readonly failures: OngoingFailures.BindingFailures
   /** The commands on all its dead letters. */
   readonly deadLetters: LettersOfTopics.LettersOfTopics["all"]
-  /** The commands on the dead letters of one of its topics; on all where none is named. */
-  readonly lettersOf: LettersOfTopics.LettersOfTopics["of"]
-  /** The plans over the dead letters of one of its topics, and their runs; of all where none is named. */
-  readonly runsOf: RunsOfTopics.RunsOfTopics["of"]
+  /** The plans over its dead letters, and their runs. */
+  readonly runs: RunCommands
   readonly state: () => ContainerState
   /** The partitions that the consumers of this binding own. */
   readonly partitions: () => ReadonlyArray<Partition>
@@ -127,7 +126,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
-    ...{ deadLetters: letters.all, lettersOf: letters.of, runsOf: runs.of },
+    ...{ deadLetters: letters.all, runs },
     ...{ deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }

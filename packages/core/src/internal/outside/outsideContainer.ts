@@ -7,6 +7,8 @@ import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import type { Hold } from "../../FleetView.ts"
 import { Hostname } from "../../Hostname.ts"
 import type { BindingView, OutsideBinding } from "../../OutsideView.ts"
+import type { DeadLetters } from "../../Replay.ts"
+import type { Runs } from "../../ReplayRun.ts"
 import type { RequestJournal } from "../../RequestJournal.ts"
 import type { BindingSnapshot, OngoingFailure } from "../../Snapshot.ts"
 import * as LettersOfTopics from "../deadLetters/lettersOfTopics.ts"
@@ -23,9 +25,8 @@ export interface OutsideContainer {
   readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
   readonly snapshot: Effect.Effect<BindingSnapshot>
-  /** The commands on the dead letters of one of its topics; on all where none is named. */
-  readonly lettersOf: LettersOfTopics.LettersOfTopics["of"]
-  readonly runsOf: RunsOfTopics.RunsOfTopics["of"]
+  readonly deadLetters: DeadLetters
+  readonly runs: Runs
   readonly requests: RequestJournal
   /** As the cluster showed it last. */
   readonly seen: Effect.Effect<OutsideBinding>
@@ -82,7 +83,7 @@ export const make = Effect.fnUntraced(function* <R>(
 
   return {
     ...{ definition, broker, snapshot, failed },
-    ...{ lettersOf: letters.of, runsOf: runs.of },
+    ...{ deadLetters: letters.all, runs },
     requests: Requests.make({ broker, groupId, deadLetterTopic, hostname }),
     seen: Effect.map(snapshot, (taken) => ({ snapshot: taken, view, failure })),
     look: (admin) =>

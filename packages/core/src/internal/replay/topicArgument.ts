@@ -5,13 +5,12 @@ import { Effect } from "effect"
 import type { InvalidArgument } from "../../Replay.ts"
 import * as Arguments from "./arguments.ts"
 
-/** The place of the topic among those of the binding; undefined where none is named. */
+/** The place of the topic among those of the binding. */
 export const indexOf = (
   command: string,
   topics: ReadonlyArray<string>,
-  topic: string | undefined
-): Effect.Effect<number | undefined, InvalidArgument> => {
-  if (topic === undefined) return Effect.succeed(undefined)
+  topic: string
+): Effect.Effect<number, InvalidArgument> => {
   const at = topics.indexOf(topic)
   return at === -1 ? Arguments.refuse(command, "topic", topic, oneOf(topics)) : Effect.succeed(at)
 }

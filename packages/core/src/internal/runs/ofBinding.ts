@@ -11,7 +11,7 @@ export const make = (
   broker: Broker["Service"],
   hostname: string,
   isBreakerOpen: () => boolean
-): Runs => {
+): Omit<Runs, "ofTopic"> => {
   const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes, transforms, serdes } =
     definition
   const { maxReplays = Defaults.deadLetter.maxReplays, origins, fingerprint } = deadLetter.settings

@@ -3,39 +3,32 @@
  */
 import { Effect } from "effect"
 import type { Broker } from "../../Broker.ts"
-import type { InvalidArgument } from "../../Replay.ts"
 import type { Runs } from "../../ReplayRun.ts"
 import * as TopicArgument from "../replay/topicArgument.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as Sources from "../settings/sources.ts"
 import * as RunsOfBinding from "./ofBinding.ts"
 
-export interface RunsOfTopics {
-  /** Of one topic, or of all where none is named. */
-  readonly of: (topic: string | undefined) => Effect.Effect<Runs, InvalidArgument>
-  /** Of all topics together. */
-  readonly all: Runs
-}
-
 export const make = (
   definition: BindingDefinition<unknown>,
   broker: Broker["Service"],
   hostname: string,
   isBreakerOpen: () => boolean
-): RunsOfTopics => {
+): Runs => {
   const topics = Sources.topicsOf(definition)
   const each = Sources.of(definition).map((source) => RunsOfBinding.make(source, broker, hostname, isBreakerOpen))
-  const all = each.length === 1 ? each[0]! : together(topics, each)
-  return {
-    all,
-    of: (topic) => Effect.map(TopicArgument.indexOf("runs", topics, topic), (at) => each[at!] ?? all)
-  }
+  const ofTopic: Runs["ofTopic"] = (topic) =>
+    Effect.map(TopicArgument.indexOf("runs", topics, topic), (at) => ({ ...each[at]!, ofTopic }))
+  return { ...(each.length === 1 ? each[0]! : together(topics, each)), ofTopic }
 }
 
-const together = (topics: ReadonlyArray<string>, each: ReadonlyArray<Runs>): Runs => {
+/** The plans and runs over one dead letter topic. */
+type OneTopic = Omit<Runs, "ofTopic">
+
+const together = (topics: ReadonlyArray<string>, each: ReadonlyArray<OneTopic>): OneTopic => {
   /** The first journal that knows the id. Where none does, the answer of the first one says so. */
   const found = <A, E extends { readonly _tag: string }>(
-    use: (runs: Runs) => Effect.Effect<A, E>
+    use: (runs: OneTopic) => Effect.Effect<A, E>
   ): Effect.Effect<A, E> =>
     each
       .map(use)

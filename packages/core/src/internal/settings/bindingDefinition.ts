@@ -12,7 +12,7 @@ import type {
   TransactionalOptions
 } from "../../BindingOptions.ts"
 import type { Producer } from "../../Broker.ts"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 import { CurrentTransaction } from "../../CurrentTransaction.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
@@ -193,6 +193,8 @@ export const definePerBatch = <K, V, E, R, P, D>(
   const value = serdeOf(options.value)
   const settings = SourceSettings.make(name, options, "BATCH")
   const handler = onceBatchHandler(options, settings)
+  const others = SourceSettings.originsOfOthers(settings)
+  const sourceOf = ({ topic, partition }: TopicPartition) => ({ topic: others.get(topic) ?? settings.topic, partition })
   return {
     ...settings,
     refused,
@@ -204,7 +206,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
     idempotency: options.idempotency,
     // A batch of one, as a handler of batches gets it when it cannot say which record fails.
     rehearsed: RehearsedHandler.make(key, value, (delivery) =>
-      BareHandlers.ofBatches(options, delivery.record.partition)([delivery])
+      BareHandlers.ofBatches(options, sourceOf(delivery.record))([delivery])
     ),
     handler: {
       _tag: "PerBatch",
@@ -220,7 +222,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
           undecodable,
           run: (indices) =>
             handler(
-              records[0]?.partition ?? 0,
+              sourceOf(records[0] ?? { topic: settings.topic, partition: 0 }),
               indices.flatMap((index) => deliveries.get(index) ?? [])
             )
         }
@@ -237,11 +239,11 @@ const onceBatchHandler = <K, V, E, R>(
   const { idempotency } = options
   type Deliveries = ReadonlyArray<Delivery<K, V>>
   type Handled = Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>
-  const handle = (partition: number) => BareHandlers.ofBatches(options, partition)
-  if (idempotency === undefined) return (partition: number, deliveries: Deliveries) => handle(partition)(deliveries)
-  return (partition: number, deliveries: Deliveries): Handled =>
+  const handle = (at: TopicPartition) => BareHandlers.ofBatches(options, at)
+  if (idempotency === undefined) return (at: TopicPartition, deliveries: Deliveries) => handle(at)(deliveries)
+  return (at: TopicPartition, deliveries: Deliveries): Handled =>
     IdempotencyStore.IdempotencyStore.use((store) =>
-      idempotentBatch({ ...idempotency, ...workOf(settings) }, store, handle(partition))(deliveries)
+      idempotentBatch({ ...idempotency, ...workOf(settings) }, store, handle(at))(deliveries)
     )
 }
 
