@@ -43,7 +43,10 @@ export const BindingSummary = Schema.Struct({
   key: Schema.String,
   name: Schema.String,
   cluster: Schema.String,
+  /** The topic that it reads; the first one of several. */
   topic: Schema.String,
+  /** All topics that it reads. Absent for a binding of one topic. */
+  topics: optional(Schema.Array(Schema.String)),
   groupId: Schema.String,
   /** `CREATED` where `outside` is there: this process never runs it. */
   state: EventBusError.ContainerState,
@@ -76,11 +79,14 @@ export const BindingSummary = Schema.Struct({
 })
 export type BindingSummary = typeof BindingSummary.Type
 
-/** The main topic of a binding, or one of its retry tiers. */
+/** The topics of a binding, or one of its retry tiers. */
 export const Container = Schema.Struct({
   name: Schema.String,
   tier: Schema.Int,
+  /** The topic that it reads; the first one of several. */
   topic: Schema.String,
+  /** All topics that it reads. Absent for a binding of one topic. */
+  topics: optional(Schema.Array(Schema.String)),
   state: EventBusError.ContainerState
 })
 export type Container = typeof Container.Type

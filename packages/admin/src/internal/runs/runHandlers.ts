@@ -51,7 +51,7 @@ interface Of {
 /** The audit log has the settings and the selection of the plan, and its id. */
 const makePlan = Effect.fnUntraced(function* (
   admin: EventBusAdmin["Service"],
-  name: string,
+  { name, topic }: { readonly name: string; readonly topic: string | undefined },
   request: HttpServerRequest.HttpServerRequest
 ) {
   const body = yield* bodyOf(request, PlanBody.readPlan)
@@ -59,7 +59,7 @@ const makePlan = Effect.fnUntraced(function* (
   const { select, reason, canaryWait: _, ...settings } = body
   yield* tell({ reason, target: { ...settings, ...targetOf(select) } })
   yield* demand(needed(body))
-  const plan = onCluster(admin.makePlan(name, { ...body, by }, yield* payloadView))
+  const plan = onCluster(admin.ofTopic(topic).makePlan(name, { ...body, by }, yield* payloadView))
   return yield* Effect.tap(plan, ({ id }) => tell({ run: id }))
 })
 
@@ -82,7 +82,9 @@ export const layer = (api: AdminApi) =>
           Effect.catchTag(demandOf(of), "Forbidden", () => Effect.fail(forbidden))
         )
       return handlers
-        .handleRaw("makePlan", ({ params, request }) => makePlan(admin, params.name, request))
+        .handleRaw("makePlan", ({ params, query, request }) =>
+          makePlan(admin, { name: params.name, topic: query.topic }, request)
+        )
         .handleRaw("pauseRun", ({ params, request }) =>
           Effect.gen(function* () {
             const reason = yield* reasonOf(request)
@@ -124,9 +126,12 @@ export const layer = (api: AdminApi) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.getPlan(params.name, params.id, options))),
           planSample: ({ params, query }) =>
             Effect.gen(function* () {
-              const { count } = query
+              const { topic, ...sample } = query
+              const { count } = sample
               if (count !== undefined && count > mostOfSample) return yield* tooMany(count)
-              return yield* onCluster(admin.planSample(params.name, params.id, { ...(yield* payloadView), ...query }))
+              return yield* onCluster(
+                admin.ofTopic(topic).planSample(params.name, params.id, { ...(yield* payloadView), ...sample })
+              )
             }),
           runs: ({ params }) => Effect.flatMap(payloadView, (options) => onCluster(admin.runs(params.name, options))),
           receipt: ({ params }) =>
