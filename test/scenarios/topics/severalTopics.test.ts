@@ -1,14 +1,6 @@
 /** A binding that reads several topics: one handler, group, circuit breaker and limit, and derived topics for each. */
 import { assert } from "@effect/vitest"
-import {
-  Binding,
-  Broker,
-  CurrentTransaction,
-  IdempotencyStore,
-  RetryPolicy,
-  Route,
-  Serde
-} from "@eventbus/core"
+import { Binding, Broker, CurrentTransaction, IdempotencyStore, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
 import { advance, append, bytes, headersOf, scenario, start, text, until, valuesOf } from "../bus.ts"
@@ -276,7 +268,9 @@ scenario("RCH-11 a transactional binding commits the offsets of each topic with 
       ...settings,
       handler: ({ record, value }) =>
         Effect.asVoid(
-          Effect.orDie(CurrentTransaction.send({ topic: "ledger", key: null, value: bytes(`${record.topic} ${value}`) }))
+          Effect.orDie(
+            CurrentTransaction.send({ topic: "ledger", key: null, value: bytes(`${record.topic} ${value}`) })
+          )
         )
     })
     const app = yield* start(binding)
