@@ -77,7 +77,7 @@ export const keysFor = <K, V>({
   const isCertain = scope === undefined && [cluster, groupId].every((name) => escaped(name) === name)
   return (delivery) => {
     const text = keyText(UserFunction.plain("the idempotency key", key(delivery), "a text"))
-    const other = others.get(delivery.record.topic)
+    const other = others.size === 0 ? undefined : others.get(delivery.record.topic)
     if (other !== undefined) return { key: `${other}:${text}`, formerKey: undefined }
     return { key: `${prefix}:${text}`, formerKey: isCertain ? `${former}:${text}` : undefined }
   }
