@@ -43,9 +43,8 @@ export const BindingSummary = Schema.Struct({
   key: Schema.String,
   name: Schema.String,
   cluster: Schema.String,
-  /** The topic that it reads; the first one of several. */
   topic: Schema.String,
-  /** All topics that it reads. Absent for a binding of one topic. */
+  /** All topics that it reads, of which `topic` is the first. Absent for a binding of one topic. */
   topics: optional(Schema.Array(Schema.String)),
   groupId: Schema.String,
   /** `CREATED` where `outside` is there: this process never runs it. */
@@ -83,9 +82,7 @@ export type BindingSummary = typeof BindingSummary.Type
 export const Container = Schema.Struct({
   name: Schema.String,
   tier: Schema.Int,
-  /** The topic that it reads; the first one of several. */
   topic: Schema.String,
-  /** All topics that it reads. Absent for a binding of one topic. */
   topics: optional(Schema.Array(Schema.String)),
   state: EventBusError.ContainerState
 })

@@ -62,7 +62,7 @@ scenario("RCH-11 a deploy adds a topic: while old and new processes share the gr
 )
 
 scenario(
-  "RCH-11 a topic is taken out of the list: its records and its parked copies wait, and go on when it is back",
+  "RCH-11 a topic is taken out of the list: its records and its copies in retry topics stay, and go on when it is back",
   () =>
     Effect.gen(function* () {
       yield* createTopics
@@ -80,18 +80,18 @@ scenario(
             })
         })
       const both = yield* start(version(["orders", "payments"], true))
-      yield* append("payments", 0, ["parked"])
+      yield* append("payments", 0, ["retried"])
       yield* until(() => both.of("Settled").length === 1, "1 second")
       yield* inTime(both.close)
       const without = yield* start(version("orders", false))
       yield* append("payments", 0, ["unread"])
       yield* advance("30 minutes")
-      assert.deepStrictEqual(calls, ["payments parked"])
-      const parked = yield* Effect.forEach([0, 1, 2, 3], (partition) => valuesOf("payments.retry-1", partition))
-      assert.deepStrictEqual(parked.flat(), ["parked"])
+      assert.deepStrictEqual(calls, ["payments retried"])
+      const copies = yield* Effect.forEach([0, 1, 2, 3], (partition) => valuesOf("payments.retry-1", partition))
+      assert.deepStrictEqual(copies.flat(), ["retried"])
       yield* inTime(without.close)
       yield* start(version(["orders", "payments"], false))
       yield* until(() => calls.length === 3, "1 second")
-      assert.deepStrictEqual(calls.toSorted(), ["payments parked", "payments unread", "payments.retry-1 parked"])
+      assert.deepStrictEqual(calls.toSorted(), ["payments retried", "payments unread", "payments.retry-1 retried"])
     })
 )

@@ -7,6 +7,7 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../../AdminApi.ts"
 import { InvalidRequest } from "../../AdminError.ts"
+import type { AdminLetters } from "../../AdminLetters.ts"
 import type { Permission } from "../../Authorizer.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import type * as RunAnswers from "../../RunAnswers.ts"
@@ -61,6 +62,16 @@ const makePlan = Effect.fnUntraced(function* (
   yield* demand(needed(body))
   const plan = onCluster(admin.ofTopic(topic).makePlan(name, { ...body, by }, yield* payloadView))
   return yield* Effect.tap(plan, ({ id }) => tell({ run: id }))
+})
+
+const sampleOf = Effect.fnUntraced(function* (
+  letters: AdminLetters,
+  { name, id }: Of,
+  sample: { readonly count?: number }
+) {
+  const { count } = sample
+  if (count !== undefined && count > mostOfSample) return yield* tooMany(count)
+  return yield* onCluster(letters.planSample(name, id, { ...(yield* payloadView), ...sample }))
 })
 
 export const layer = (api: AdminApi) =>
@@ -124,15 +135,7 @@ export const layer = (api: AdminApi) =>
         .handleAll({
           plan: ({ params }) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.getPlan(params.name, params.id, options))),
-          planSample: ({ params, query }) =>
-            Effect.gen(function* () {
-              const { topic, ...sample } = query
-              const { count } = sample
-              if (count !== undefined && count > mostOfSample) return yield* tooMany(count)
-              return yield* onCluster(
-                admin.ofTopic(topic).planSample(params.name, params.id, { ...(yield* payloadView), ...sample })
-              )
-            }),
+          planSample: ({ params, query: { topic, ...sample } }) => sampleOf(admin.ofTopic(topic), params, sample),
           runs: ({ params }) => Effect.flatMap(payloadView, (options) => onCluster(admin.runs(params.name, options))),
           receipt: ({ params }) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.receipt(params.name, params.id, options)))

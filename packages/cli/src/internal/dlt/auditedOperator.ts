@@ -7,7 +7,7 @@ import type { Operator } from "./operator.ts"
 /** Work on a run needs one of them: that for the action of its plan. */
 const worker = ["replay", "discard"]
 
-/** What the operations are about: `binding` is the key of the binding, `topic` one of its topics. */
+/** The subject of the operations: `binding` is the key of the binding, `topic` one of its topics. */
 interface Subject {
   readonly binding: string
   readonly topic?: string

@@ -124,6 +124,15 @@ export const topicName = (description: string) =>
     description
   })
 
+/** The name of a topic, or a list of names. */
+export const topicNames = (description: string) =>
+  Schema.Union([
+    topicName("The name of a topic."),
+    Schema.Array(topicName("The name of a topic."))
+      .check(Schema.isMinLength(1))
+      .annotate({ description: "Names of topics." })
+  ]).annotate({ description })
+
 /** A secret text, which no message shows. */
 export const secret = (description: string) =>
   Schema.RedactedFromValue(Schema.String.check(check((value) => value.length > 0))).annotate({

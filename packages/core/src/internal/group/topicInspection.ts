@@ -57,11 +57,7 @@ export const inspectTopics = ({
     const acls = yield* Acls.findMissing(admin, Acls.topicsOf(definition), Acls.groupsOf(definition))
     if (acls.length > 0) hub.emit({ _tag: "AclsMissing", ...of, acls })
     yield* Effect.sleep(startMillis)
-    const derived = Sources.of(definition).flatMap(({ tiers, deadLetterTopic }) => [
-      ...tiers.topics.map((tier) => tier.topic),
-      deadLetterTopic
-    ])
-    const shared = yield* ForeignGroups.find(admin, derived, definition)
+    const shared = yield* ForeignGroups.find(admin, Sources.derivedOf(definition), definition)
     if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
   })
   return Effect.catch(Effect.scoped(inspect), (error) => Effect.sync(() => unavailable(definition.topic, error)))

@@ -126,8 +126,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
-    ...{ deadLetters: letters.all, runs },
-    ...{ deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
+    ...{ deadLetters: letters.all, runs, deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }
 })

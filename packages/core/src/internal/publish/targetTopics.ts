@@ -101,14 +101,7 @@ export const make = (
       }),
     create: SingleFlight.perKey(createRarely, scope),
     require: withAdmin((admin) =>
-      Effect.forEach(
-        Sources.of(definition).flatMap(({ tiers, deadLetterTopic }) => [
-          ...tiers.topics.map(({ topic }) => topic),
-          deadLetterTopic
-        ]),
-        admin.describeTopic,
-        { discard: true }
-      )
+      Effect.forEach(Sources.derivedOf(definition), admin.describeTopic, { discard: true })
     ),
     partitionsOf: (topic) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {

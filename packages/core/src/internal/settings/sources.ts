@@ -29,6 +29,10 @@ export const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<
 export const retryTopicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
   of(definition).flatMap(({ tiers }) => tiers.topics.map(({ topic }) => topic))
 
+/** Every retry topic and dead letter topic, topic by topic. */
+export const derivedOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
+  of(definition).flatMap(({ tiers, deadLetterTopic }) => [...tiers.topics.map(({ topic }) => topic), deadLetterTopic])
+
 /** The binding as it reads this topic or retry topic, or publishes to this dead letter topic; as it was given for every other one. */
 export const ofTopic = <R>(definition: BindingDefinition<R>, topic: string): BindingDefinition<R> =>
   of(definition).find(
