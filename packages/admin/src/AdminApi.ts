@@ -42,7 +42,7 @@ const command = {
 /** One that may be about a single retry tier. */
 const tierCommand = { ...command, query: { ...reason, tier: Schema.optionalKey(Parameters.tier) } } as const
 /** A command on dead letters of a binding of several topics is one of a topic; lists without it are of all. */
-const ofTopic = { topic: Schema.optionalKey(Parameters.sourceTopic) }
+const ofTopic = { topic: Schema.optionalKey(Parameters.topic) }
 const ofLetters = [...lookup, Errors.invalidArgument, Errors.clusterFailed] as const
 
 /** The binding schema of configuration files, and the name. */

@@ -29,8 +29,7 @@ export const allowed = {
   limit: "a whole number, 1 to 500",
   position: "the position of a dead letter in its topic, such as 3@17",
   heldPosition: "the position of a held record in its topic, such as 3@1204",
-  topic: "the topic of the record, where it is not the main one of the binding",
-  sourceTopic: "one of the topics that the binding reads: the dead letters of its records alone",
+  topic: "a topic of the binding: that of the record where it is not the main one, or that of the dead letters that are meant",
   id: "the id of a rehearsal",
   runId: "the id of a plan, and of its run",
   transform: "the name of a function of the binding that repairs dead letters",
@@ -106,7 +105,6 @@ export const eventId = Schema.String.annotate({ description: allowed.eventId })
 export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))
 export const position = Schema.String.annotate({ description: allowed.position })
 export const heldPosition = Schema.String.annotate({ description: allowed.heldPosition })
-export const sourceTopic = Schema.String.annotate({ description: allowed.sourceTopic })
 export const topic = textOf("topic", (given) => TopicName.illegal(given) === undefined)
 export const id = Schema.String.annotate({ description: allowed.id })
 export const lastEventId = Schema.String.annotate({ description: allowed.lastEventId })

@@ -13,7 +13,7 @@ import * as PlanBody from "./planBody.ts"
 
 const ofBinding = { name: Parameters.name }
 /** A plan of a binding of several topics is one of a topic. The id of a plan or run finds it. */
-const ofTopic = { topic: Schema.optionalKey(Parameters.sourceTopic) }
+const ofTopic = { topic: Schema.optionalKey(Parameters.topic) }
 const params = { ...ofBinding, id: Parameters.runId }
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding, Errors.clusterFailed] as const
 const body = [Errors.invalidArgument, Errors.invalidRequest, Errors.unreadableBody] as const
