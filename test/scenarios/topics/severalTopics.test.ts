@@ -214,6 +214,11 @@ scenario(
       yield* until(() => handled.length === 2, "10 seconds")
       yield* advance("20 seconds")
       assert.deepStrictEqual((yield* app.connector.health).reasons, [])
+      const admin = yield* memory.broker.admin
+      yield* admin.deleteTopics(["payments"])
+      yield* advance("30 seconds")
+      const again = (yield* app.connector.health).reasons.find(({ _tag }) => _tag === "TopicUnreadable")
+      assert.strictEqual(again?._tag === "TopicUnreadable" ? again.topic : undefined, "payments")
     })
 )
 
