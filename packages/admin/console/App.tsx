@@ -53,9 +53,23 @@ const Page = ({ route }: { readonly route: Route }) => {
     case "failures":
       return <Failures key={route.key} binding={route.key} />
     case "group":
-      return <Group key={`${route.key} ${route.id}`} binding={route.key} fingerprint={route.id} />
+      return (
+        <Group
+          key={`${route.key} ${route.id} ${route.topic}`}
+          binding={route.key}
+          fingerprint={route.id}
+          topic={route.topic}
+        />
+      )
     case "record":
-      return <Record key={`${route.key} ${route.id}`} binding={route.key} position={route.id} />
+      return (
+        <Record
+          key={`${route.key} ${route.id} ${route.topic}`}
+          binding={route.key}
+          position={route.id}
+          topic={route.topic}
+        />
+      )
     case "runs":
       return <Runs key={route.key} binding={route.key} />
     case "run":

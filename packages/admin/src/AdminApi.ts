@@ -41,6 +41,8 @@ const command = {
 } as const
 /** One that may be about a single retry tier. */
 const tierCommand = { ...command, query: { ...reason, tier: Schema.optionalKey(Parameters.tier) } } as const
+/** A command on dead letters of a binding of several topics is one of a topic; lists without it are of all. */
+const ofTopic = { topic: Schema.optionalKey(Parameters.topic) }
 const ofLetters = [...lookup, Errors.invalidArgument, Errors.clusterFailed] as const
 
 /** The binding schema of configuration files, and the name. */
@@ -136,7 +138,8 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     query: {
       count: Schema.optionalKey(Parameters.count),
       from: Schema.optionalKey(Parameters.from),
-      to: Schema.optionalKey(Parameters.to)
+      to: Schema.optionalKey(Parameters.to),
+      ...ofTopic
     },
     success: Answers.ReplayReport,
     error: [...ofLetters, ...ofReplays, Errors.invalidRequest]
@@ -146,7 +149,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     .annotate(OpenApi.Summary, "Replay the next dead letters by count, or those of a window of time [from, to)"),
   HttpApiEndpoint.post("replayToTier", "/bindings/:name/dlt/replay-to-tier", {
     params,
-    query: { tier: Parameters.tier, count: Parameters.count },
+    query: { tier: Parameters.tier, count: Parameters.count, ...ofTopic },
     success: Answers.ReplayReport,
     error: [...ofLetters, ...ofReplays, Errors.unknownTier]
   })
@@ -155,6 +158,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     .annotate(OpenApi.Summary, "Replay the next dead letters to a retry tier"),
   HttpApiEndpoint.get("stats", "/bindings/:name/dlt/stats", {
     params,
+    query: ofTopic,
     success: Answers.DeadLetterStats,
     error: ofLetters
   })
@@ -162,7 +166,7 @@ const deadLetters = HttpApiGroup.make("deadLetters").add(
     .annotate(OpenApi.Summary, "Count the dead letters that are not dealt with"),
   HttpApiEndpoint.delete("purge", "/bindings/:name/dlt", {
     params,
-    query: { olderThan: Parameters.olderThan },
+    query: { olderThan: Parameters.olderThan, ...ofTopic },
     success: Answers.PurgeReport,
     error: [...ofLetters, Errors.notPurgeable, Errors.foreignDeadLetters]
   })
@@ -179,7 +183,7 @@ const selectionBody = (operation: Record<string, unknown>): Record<string, unkno
 const letters = HttpApiGroup.make("letters").add(
   HttpApiEndpoint.get("groups", "/bindings/:name/dlt/groups", {
     params,
-    query: { state: Schema.optionalKey(Parameters.state) },
+    query: { state: Schema.optionalKey(Parameters.state), ...ofTopic },
     success: DeadLetterAnswers.Groups,
     error: [...ofLetters, Errors.invalidRequest]
   })
@@ -192,7 +196,8 @@ const letters = HttpApiGroup.make("letters").add(
       state: Schema.optionalKey(Parameters.state),
       text: Schema.optionalKey(Parameters.text),
       before: Schema.optionalKey(Parameters.before),
-      limit: Schema.optionalKey(Parameters.limit)
+      limit: Schema.optionalKey(Parameters.limit),
+      ...ofTopic
     },
     success: DeadLetterAnswers.Page,
     error: ofLetters
@@ -201,6 +206,7 @@ const letters = HttpApiGroup.make("letters").add(
     .annotate(OpenApi.Summary, "Dead letters, the newest first over all partitions"),
   HttpApiEndpoint.get("record", "/bindings/:name/dlt/records/:position", {
     params: { name: Parameters.name, position: Parameters.position },
+    query: ofTopic,
     success: DeadLetterAnswers.Letter,
     error: [...ofLetters, Errors.invalidRequest, Errors.deadLetterNotFound]
   })
@@ -208,7 +214,7 @@ const letters = HttpApiGroup.make("letters").add(
     .annotate(OpenApi.Summary, "One dead letter; with its payload for callers who may see it"),
   HttpApiEndpoint.get("transformed", "/bindings/:name/dlt/records/:position/transformed", {
     params: { name: Parameters.name, position: Parameters.position },
-    query: { transform: Parameters.transform },
+    query: { transform: Parameters.transform, ...ofTopic },
     success: DeadLetterAnswers.Transformed,
     error: [...ofLetters, Errors.invalidRequest, Errors.deadLetterNotFound]
   })
@@ -216,6 +222,7 @@ const letters = HttpApiGroup.make("letters").add(
     .annotate(OpenApi.Summary, "What a transform makes of one dead letter, line by line; nothing is published"),
   HttpApiEndpoint.post("rehearse", "/bindings/:name/dlt/rehearsals", {
     params,
+    query: ofTopic,
     payload: Schema.Unknown,
     success: DeadLetterAnswers.Rehearsal.pipe(HttpApiSchema.status(202)),
     error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.unreadableBody, Errors.rehearsalRunning]

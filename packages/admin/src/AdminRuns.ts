@@ -59,10 +59,7 @@ export interface AdminRuns {
     id: string
   ) => Effect.Effect<RunAnswers.Receipt, RunsError | Replay.ReplayError | ReplayPlan.PlanRefused>
   /** All runs, the newest first. */
-  readonly runs: (
-    name: string,
-    view?: View
-  ) => Effect.Effect<RunAnswers.Runs, EventBusConnector.BindingLookupError | BrokerError.BrokerError>
+  readonly runs: (name: string, view?: View) => Effect.Effect<RunAnswers.Runs, RunsError>
   /** A run, and the outcome of its copies by now. */
   readonly receipt: (name: string, id: string, view?: View) => Effect.Effect<RunAnswers.Receipt, RunError>
   /** Pauses a run, whichever process works on it. One that is paused or stopped stays as it is. */

@@ -44,6 +44,8 @@ export const BindingSummary = Schema.Struct({
   name: Schema.String,
   cluster: Schema.String,
   topic: Schema.String,
+  /** All topics that it reads, of which `topic` is the first. Absent for a binding of one topic. */
+  topics: optional(Schema.Array(Schema.String)),
   groupId: Schema.String,
   /** `CREATED` where `outside` is there: this process never runs it. */
   state: EventBusError.ContainerState,
@@ -76,11 +78,12 @@ export const BindingSummary = Schema.Struct({
 })
 export type BindingSummary = typeof BindingSummary.Type
 
-/** The main topic of a binding, or one of its retry tiers. */
+/** The topics of a binding, or one of its retry tiers. */
 export const Container = Schema.Struct({
   name: Schema.String,
   tier: Schema.Int,
   topic: Schema.String,
+  topics: optional(Schema.Array(Schema.String)),
   state: EventBusError.ContainerState
 })
 export type Container = typeof Container.Type

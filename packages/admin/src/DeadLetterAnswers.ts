@@ -28,6 +28,8 @@ export const Group = Schema.Struct({
   /** The message of one of its errors, with `#` for numbers and ids. */
   message: optional(Schema.String),
   originalTopic: Schema.String,
+  /** The topic of the binding in whose dead letter topic they lie. Absent where they are those of one topic. */
+  sourceTopic: optional(Schema.String),
   /** Dead letters that are not dealt with. */
   count: Schema.Int,
   states: StateCounts,
@@ -76,6 +78,8 @@ export type LetterEvent = typeof LetterEvent.Type
 /** A dead letter in a list. */
 export const Summary = Schema.Struct({
   position: Schema.String,
+  /** The topic of the binding in whose dead letter topic it lies. Absent where the answer is about one topic. */
+  sourceTopic: optional(Schema.String),
   state: Schema.Literals(DeadLetterList.states),
   fingerprint: Schema.String,
   exceptionClass: Schema.String,

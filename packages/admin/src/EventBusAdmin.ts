@@ -19,31 +19,27 @@ import type { Handlers } from "@eventbus/config"
 import {
   type Binding,
   type Broker,
-  type BrokerError,
-  type DeadLetterGroup,
-  type DeadLetterList,
   DeadLetterSelection,
   EventBusConnector,
   type EventBusError,
   Outside,
-  type Rehearsal,
   Replay
 } from "@eventbus/core"
 import { Context, Effect, Layer } from "effect"
 import type { AdminAudit } from "./AdminAudit.ts"
-import { DeadLetterNotFound, type NotRunHere, type RehearsalNotFound, type RehearsalRunning } from "./AdminError.ts"
+import { DeadLetterNotFound, type NotRunHere } from "./AdminError.ts"
 import type { AdminFleet } from "./AdminFleet.ts"
 import type { AdminHeld } from "./AdminHeld.ts"
+import type { AdminLetters } from "./AdminLetters.ts"
 import type { AdminOutbox } from "./AdminOutbox.ts"
-import type { AdminRuns, View } from "./AdminRuns.ts"
 import type { AdminTransforms } from "./AdminTransforms.ts"
 import type * as Answers from "./Answers.ts"
-import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
 import * as AuditOperations from "./internal/audit/auditOperations.ts"
 import * as TransformOperations from "./internal/difference/transformOperations.ts"
 import * as FleetOperations from "./internal/fleet/fleetOperations.ts"
 import * as LetterAnswers from "./internal/letterAnswers.ts"
+import * as LettersOfTopic from "./internal/lettersOfTopic.ts"
 import { type Shown, shownBy } from "./internal/masking.ts"
 import * as OutboxOperations from "./internal/outbox/outboxOperations.ts"
 import * as OutsideOperations from "./internal/outside/outsideOperations.ts"
@@ -64,9 +60,6 @@ export type RegistrationError =
   | EventBusError.BindingAlreadyExists
   | EventBusError.ConnectorClosed
 
-/** The failures of a command on dead letters. */
-export type DeadLetterError = EventBusConnector.BindingLookupError | BrokerError.BrokerError | Replay.InvalidArgument
-
 /** Answers the binding as it is after the command. */
 export type Command = (name: string) => Effect.Effect<Answers.BindingSummary, CommandError>
 
@@ -82,7 +75,7 @@ export type TierCommand = (
  */
 export class EventBusAdmin extends Context.Service<
   EventBusAdmin,
-  AdminRuns &
+  AdminLetters &
     AdminAudit &
     AdminFleet &
     AdminHeld &
@@ -110,61 +103,12 @@ export class EventBusAdmin extends Context.Service<
       readonly pause: TierCommand
       /** PAUSED to RUNNING. */
       readonly resume: TierCommand
-      /** Publishes the next `count` dead letters to where they came from. */
-      readonly replay: (
-        name: string,
-        count: number
-      ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError>
-      /** Publishes the dead letters that were dead-lettered at `fromMillis` or later, before `toMillis`. */
-      readonly replayWindow: (
-        name: string,
-        fromMillis: number,
-        toMillis: number
-      ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError>
-      /** Publishes the next `count` dead letters to the retry topic of a tier, from 1. */
-      readonly replayToTier: (
-        name: string,
-        tier: number,
-        count: number
-      ) => Effect.Effect<Answers.ReplayReport, DeadLetterError | Replay.ReplayError | Replay.UnknownTier>
-      /** Counts the dead letters that are not dealt with. Reads the whole topic. */
-      readonly stats: (name: string) => Effect.Effect<Answers.DeadLetterStats, DeadLetterError>
-      /** Deletes what was dead-lettered before a time, as far as no younger record lies before it. */
-      readonly purge: (
-        name: string,
-        beforeMillis: number
-      ) => Effect.Effect<Answers.PurgeReport, DeadLetterError | Replay.NotPurgeable | Replay.ForeignDeadLetters>
-      /** The dead letters by the reason of their failure. Reads the whole topic. */
-      readonly groups: (
-        name: string,
-        options?: DeadLetterGroup.Options & View
-      ) => Effect.Effect<DeadLetterAnswers.Groups, DeadLetterError>
-      /** Dead letters, the newest first, page by page. A text is looked for in the payload only where that is shown. */
-      readonly letters: (
-        name: string,
-        query?: Omit<DeadLetterList.Query, "searchesPayload"> & View
-      ) => Effect.Effect<DeadLetterAnswers.Page, DeadLetterError>
-      /** One dead letter. */
-      readonly letter: (
-        name: string,
-        position: DeadLetterSelection.Position,
-        view?: View
-      ) => Effect.Effect<DeadLetterAnswers.Letter, DeadLetterError | DeadLetterNotFound>
-      /** Begins a rehearsal of dead letters, one at a time for a binding, and answers at once. It goes on in the background, until the service closes at the latest. */
-      readonly rehearse: (
-        name: string,
-        selection: DeadLetterSelection.DeadLetterSelection,
-        options?: Rehearsal.Options
-      ) => Effect.Effect<
-        DeadLetterAnswers.Rehearsal,
-        EventBusConnector.BindingLookupError | Replay.InvalidArgument | RehearsalRunning
-      >
-      /** A rehearsal of this process, while it runs and for 15 minutes after its end. */
-      readonly rehearsal: (
-        name: string,
-        id: string,
-        view?: View
-      ) => Effect.Effect<DeadLetterAnswers.Rehearsal, EventBusConnector.BindingLookupError | RehearsalNotFound>
+      /**
+       * The operations on the dead letters of one of the topics of a binding; those on all of them where none is named. The operations themselves are those on all topics: of a
+       * binding of several topics, `letters`, `groups`, `stats` and `runs` show all of them, an operation with the id of a plan or run finds its topic, and every other one fails
+       * with `InvalidArgument`, which names the topics.
+       */
+      readonly ofTopic: (topic: string | undefined) => AdminLetters
       /** The dead events of the program's outbox. Each operation fails with `OutboxOff` where the layer is built over no `OutboxPort`. */
       readonly outbox: AdminOutbox
       /** Requests whose work is done once in the group of a binding. */
@@ -231,24 +175,34 @@ type Bindings = Pick<Outside.Outside, "snapshot" | "deadLetters" | "runs" | "req
 /** The operations on what lies in Kafka, whichever process runs the bindings. */
 const onClusters = Effect.fnUntraced(function* (bindings: Bindings, shown: Shown) {
   const keyOf = (name: string) => Effect.map(bindings.snapshot(name), AnswersOf.keyOf)
+  const rehearsals = yield* Rehearsals.make
+  const scope = yield* Effect.scope
+  const lettersOf = (topic: string | undefined): AdminLetters => {
+    const letters = LettersOfTopic.of(bindings, topic)
+    return {
+      ...letterOperations({ ...letters, snapshot: bindings.snapshot }, topic, rehearsals, shown),
+      ...RunOperations.make(letters, shown, scope),
+      ...ReplayOperations.make(letters),
+      ...TransformOperations.make({ ...letters, snapshot: bindings.snapshot }, shown)
+    }
+  }
+  const ofAll = lettersOf(undefined)
   return {
     ...{ keyOf, requests: bindings.requests },
-    ...letterOperations(bindings, yield* Rehearsals.make, keyOf, shown),
-    ...(yield* RunOperations.make(bindings, shown)),
+    ...ofAll,
+    ofTopic: (topic: string | undefined) => (topic === undefined ? ofAll : lettersOf(topic)),
+    transforms: (name: string) => Effect.map(bindings.deadLetters(name), ({ transforms }) => transforms),
     outbox: yield* OutboxOperations.make(shown),
-    ...{ ...(yield* FleetOperations.make(bindings)), ...(yield* AuditOperations.make) },
-    ...{ ...ReplayOperations.make(bindings), ...TransformOperations.make(bindings, shown) }
+    ...{ ...(yield* FleetOperations.make(bindings)), ...(yield* AuditOperations.make) }
   }
 })
 
-type KeyOf = EventBusAdmin["Service"]["keyOf"]
-
 const letterOperations = (
-  connector: Bindings,
+  connector: LettersOfTopic.Letters & Pick<Bindings, "snapshot">,
+  topic: string | undefined,
   rehearsals: Rehearsals.Rehearsals,
-  keyOf: KeyOf,
   shown: Shown
-): Pick<EventBusAdmin["Service"], "groups" | "letters" | "letter" | "rehearse" | "rehearsal"> => ({
+): Pick<AdminLetters, "groups" | "letters" | "letter" | "rehearse" | "rehearsal"> => ({
   groups: Effect.fnUntraced(function* (name, { payload = false, ...options } = {}) {
     const letters = yield* connector.deadLetters(name)
     return LetterAnswers.groupsOf(yield* letters.groups(options), shown(payload))
@@ -264,7 +218,7 @@ const letterOperations = (
     const letters = yield* connector.deadLetters(name)
     const found = yield* letters.letter(position)
     if (found !== undefined) return LetterAnswers.letterOf(found, shown(payload))
-    const binding = yield* keyOf(name)
+    const binding = AnswersOf.keyOf(yield* connector.snapshot(name))
     return yield* new DeadLetterNotFound({ binding, position: DeadLetterSelection.formatPosition(position) })
   }),
   rehearse: Effect.fnUntraced(function* (name, selection, options) {
@@ -277,15 +231,24 @@ const letterOperations = (
     const { transform } = options ?? {}
     if (transform !== undefined && !letters.transforms.includes(transform))
       return yield* unknownTransform(transform, letters.transforms)
-    const begun = yield* rehearsals.begin(yield* keyOf(name), letters.rehearse(selection, options))
+    const snapshot = yield* connector.snapshot(name)
+    if (topic === undefined && snapshot.topics.length > 1) return yield* noTopic(snapshot.topics)
+    const begun = yield* rehearsals.begin(AnswersOf.keyOf(snapshot), letters.rehearse(selection, options))
     return LetterAnswers.rehearsalOf(begun, false)
   }),
   rehearsal: Effect.fnUntraced(function* (name, id, { payload = false } = {}) {
-    return LetterAnswers.rehearsalOf(yield* rehearsals.find(yield* keyOf(name), id), shown(payload))
+    const binding = AnswersOf.keyOf(yield* connector.snapshot(name))
+    return LetterAnswers.rehearsalOf(yield* rehearsals.find(binding, id), shown(payload))
   })
 })
 
 /** As the rehearsal would say in the background, where nobody hears it. */
+const noTopic = (topics: ReadonlyArray<string>) => {
+  const expected = `a topic that the binding reads: ${topics.join(", ")}`
+  return new Replay.InvalidArgument({ command: "rehearse", argument: "topic", given: "undefined", expected })
+}
+
+/** In the same way. */
 const unknownTransform = (given: string, known: ReadonlyArray<string>) => {
   const expected = known.length === 0 ? "none: in this process the binding has no transforms" : known.join(", ")
   return new Replay.InvalidArgument({ command: "rehearse", argument: "transform", given, expected })

@@ -57,7 +57,7 @@ describe("ADM-12 errors over HTTP", () => {
         {
           path: "page",
           found: 'an unknown parameter with the value ["1","2"]',
-          allowed: "the parameters group, state, text, before, limit"
+          allowed: "the parameters group, state, text, before, limit, topic"
         },
         { path: "limit", found: '"0"', allowed: "a whole number, 1 to 500" }
       ])

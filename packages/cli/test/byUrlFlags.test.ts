@@ -19,7 +19,8 @@ describe("eventbus --url", () => {
       const url = yield* served(web)
       const long = "x".repeat(10_000)
       const why = "a text that says why, for the log: 1 to 1000 characters"
-      const topic = "the topic of the record, where it is not the main one of the binding"
+      const topic =
+        "a topic of the binding: that of the record where it is not the main one, or that of the dead letters that are meant"
       for (const [line, flag, allowed] of [
         [["dlt", "list", "orders", "--text", ""], "text", "a text, 1 to 200 characters"],
         [["audit", "--binding", ""], "binding", "the name of a binding, or {cluster}:{binding}"],

@@ -17,6 +17,7 @@ import {
   section,
   text,
   topicName,
+  topicNames,
   whole,
   withDefault
 } from "./internal/schema/leaves.ts"
@@ -115,9 +116,7 @@ const { deadLetter: deadLetterRange } = Ranges
 /** The strategy for dead letters, and how they look. */
 export const DeadLetter = section("What becomes of dead letters.", {
   topic: optional(topicName("Full name of the dead letter topic; topicSuffix gives way. Default: what `naming` says.")),
-  topicSuffix: optional(
-    topicName("Name of the dead letter topic behind `{topic}.`. Default: what `naming` says, `DLT`.")
-  ),
+  topicSuffix: optional(topicName("Its name behind `{topic}.`. Default: what `naming` says, `DLT`.")),
   strategy: oneOf("ALERT_AND_STORE and CUSTOM need the handler's onDeadLetter.", [
     "STORE_ONLY",
     "ALERT_AND_STORE",
@@ -148,7 +147,7 @@ export const DeadLetter = section("What becomes of dead letters.", {
 })
 
 const required = {
-  topic: topicName("The Kafka topic to read."),
+  topic: topicNames("The Kafka topic to read, or a list of topics, each with retry and dead letter topics of its own."),
   groupId: text("The consumer group.")
 }
 
@@ -270,7 +269,7 @@ const common = {
 }
 
 /** TopicBindingProperties of the seed. */
-export const Binding = section("One topic that a group reads.", { ...required, ...common })
+export const Binding = section("What a group reads: one topic, or several.", { ...required, ...common })
 
 /** Settings of all bindings of a file. Each binding may override them. */
 export const BindingDefaults = section("Settings of all bindings; each binding's own win.", {

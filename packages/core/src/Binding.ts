@@ -1,5 +1,5 @@
 /**
- * A binding: which topic a group reads, and the handler that gets its records. Everything else is the connector's.
+ * A binding: which topics a group reads, and the handler that gets their records. Everything else is the connector's.
  *
  * `Binding.make` describes, `Binding.layer` runs: building the layer registers and starts the binding, closing its scope drains,
  * commits and leaves the group.
@@ -20,8 +20,8 @@ import type {
 import { Hostname } from "./Hostname.ts"
 import type { Options as IdempotencyOptions, IdempotencyStore } from "./IdempotencyStore.ts"
 import * as ValidationAcrossBindings from "./internal/checks/validationAcrossBindings.ts"
-import * as DeadLetterCommands from "./internal/deadLetters/commands.ts"
-import * as RunCommands from "./internal/runs/ofBinding.ts"
+import * as LettersOfTopics from "./internal/deadLetters/lettersOfTopics.ts"
+import * as RunsOfTopics from "./internal/runs/runsOfTopics.ts"
 import {
   type BindingDefinition,
   type Described,
@@ -121,7 +121,7 @@ export const deadLetters = <R>({
 }: Binding<R>): Effect.Effect<DeadLetters, UnknownCluster, R | Broker.Broker> =>
   Effect.gen(function* () {
     const broker = yield* Clusters.get(definition.cluster)
-    return DeadLetterCommands.make(definition, broker, yield* Hostname, yield* Effect.context<R>())
+    return LettersOfTopics.make(definition, broker, yield* Hostname, yield* Effect.context<R>()).all
   })
 
 /**
@@ -131,7 +131,7 @@ export const deadLetters = <R>({
 export const runs = <R>({ definition }: Binding<R>): Effect.Effect<Runs, UnknownCluster, Broker.Broker> =>
   Effect.gen(function* () {
     const broker = yield* Clusters.get(definition.cluster)
-    return RunCommands.make(definition as BindingDefinition<unknown>, broker, yield* Hostname, () => false)
+    return RunsOfTopics.make(definition as BindingDefinition<unknown>, broker, yield* Hostname, () => false)
   })
 
 const described = <R>(definition: BindingDefinition<R>): Binding<R> => ({ name: definition.name, definition })

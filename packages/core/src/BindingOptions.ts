@@ -42,8 +42,12 @@ export interface TypedSettings<K, V> {
 
 /** The settings that do not depend on the types of keys and values. Only `topic` and `groupId` have no default. */
 export interface CommonSettings {
-  /** The Kafka topic to read: 1 to 249 of the characters a-z A-Z 0-9 . _ - */
-  readonly topic: string
+  /**
+   * The Kafka topic to read: 1 to 249 of the characters a-z A-Z 0-9 . _ - Or a list of one or more topics, each once: one handler and one group read them all, with one circuit
+   * breaker and one `maxInFlight`. Each topic has retry topics and a dead letter topic of its own, whose names follow from its name (`naming`, `topicSuffix`). No topic of the
+   * list may have a name that is derived from another one.
+   */
+  readonly topic: string | ReadonlyArray<string>
   /** The consumer group (Kafka: `group.id`). Not empty. */
   readonly groupId: string
   /** The alias of the Kafka cluster, one of `Clusters`. Everything of the binding happens there (connector seed §9). Default `default`. */

@@ -33,6 +33,8 @@ export interface Options {
 export interface DeadLetterGroup {
   /** Its name: `v1-…` by the connector's own rule, or `own-…` by the binding's. */
   readonly fingerprint: string
+  /** The topic of the binding in whose dead letter topic they lie. Missing where the groups are those of one topic. */
+  readonly sourceTopic?: string
   /** The class of the last error, from one of its dead letters. */
   readonly exceptionClass: string
   /** The place in the application that the error comes from, such as `charge payments/charge.ts`, else the path that could not be decoded. Undefined where neither is known. */

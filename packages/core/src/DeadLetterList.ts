@@ -101,6 +101,8 @@ export const isCursor = (text: string): boolean => PageCursor.read(text) !== und
 
 /** A dead letter without its value. */
 export interface Summary extends Omit<RecordPosition, "topic"> {
+  /** The topic of the binding in whose dead letter topic it lies. Missing for a binding of one topic. */
+  readonly sourceTopic?: string
   /** Its state: whether somebody has dealt with it. */
   readonly state: State
   /** The batch that cannot be read, and why; set in state `unreadable`. Then nothing but position and state is known. */

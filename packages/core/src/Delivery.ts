@@ -33,7 +33,7 @@ export interface Delivery<out K, out V> {
 
 /** The argument of a `handleBatch` handler: consecutive records of one partition. */
 export interface Batch<out K, out V> {
-  /** The topic of all records. */
+  /** The topic of the binding that all records are of, also where they come from a retry topic. */
   readonly topic: string
   /** The partition of all records. */
   readonly partition: number

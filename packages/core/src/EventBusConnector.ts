@@ -116,9 +116,9 @@ export class EventBusConnector extends Context.Service<
     readonly listBindings: Effect.Effect<ReadonlyArray<BindingSnapshot>>
     /** One binding as it is now. */
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError>
-    /** The commands of operators on a binding's dead letter topic: replays, statistics, purge. */
+    /** The commands of operators on a binding's dead letters: replays, statistics, purge. `DeadLetters.ofTopic` has those of one of several topics. */
     readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, BindingLookupError>
-    /** Plans over a binding's dead letters, and their runs: preview, apply, receipt. */
+    /** Plans over a binding's dead letters, and their runs: preview, apply, receipt. `Runs.ofTopic` has those of one of several topics. */
     readonly runs: (name: string) => Effect.Effect<Runs, BindingLookupError>
     /** Requests whose work is done once in the group of a binding. */
     readonly requests: (name: string) => Effect.Effect<RequestJournal, BindingLookupError>
@@ -223,7 +223,7 @@ const make = Effect.gen(function* () {
       }),
     getByTopic: (topic) =>
       Effect.map(listBindings, (all) =>
-        all.filter(({ containers }) => containers.some((container) => container.topic === topic))
+        all.filter(({ containers }) => containers.some(({ topics }) => topics.includes(topic)))
       ),
     health,
     snapshot: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.snapshot),

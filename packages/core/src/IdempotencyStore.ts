@@ -28,7 +28,7 @@ export interface Options<in K, in V> {
   /**
    * The owner of the keys of `key`: the store gets them as `{cluster}/{groupId}/{scope}:{key}`. Bindings that name the same scope share their keys on purpose, as for one
    * stream of events on two topics, or for a topic that moves. A binding that gets another scope does not know the keys that it stored before. Not empty. Default: the topic of
-   * the binding, so that the same key on two topics is other work; what a former version stored for the whole group as `{groupId}:{key}` counts, too.
+   * the binding, of several the one that the record came from, so that the same key on two topics is other work; what a former version stored for the whole group as `{groupId}:{key}` counts, too.
    */
   readonly scope?: string
   /** How long a claim outlives an owner that crashed. Default 1 minute; finite, at least 1 second. A running handler renews it, however long it takes. */

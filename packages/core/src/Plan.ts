@@ -31,6 +31,7 @@ import type {
 import { subscriptions } from "./internal/group/consumer.ts"
 import * as ReplayJournal from "./internal/replay/replayJournal.ts"
 import { type BindingDefinition, budgetMillis } from "./internal/settings/bindingDefinition.ts"
+import * as Sources from "./internal/settings/sources.ts"
 
 export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, TimeRange }
 
@@ -45,7 +46,7 @@ export const make = (binding: Binding<unknown>): Plan => {
     groupId: definition.groupId,
     adopts: definition.adopts,
     partitionAssignmentStrategy: definition.partitionAssignmentStrategy,
-    topics: plannedTopics(definition),
+    topics: Sources.of(definition).flatMap(plannedTopics),
     consumers,
     groups: Acls.groupsOf(definition),
     clients: members + 1 + extraClients(definition),
@@ -62,16 +63,17 @@ export const check = (plan: Plan): Effect.Effect<ReadonlyArray<Finding>, BrokerE
     return yield* inspect(plan, yield* broker.admin)
   }).pipe(Effect.scoped)
 
+/** The topics of a binding that reads this one topic. */
 const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<PlannedTopic> => {
-  const { topic, tiers, retry, deadLetter, deadLetterTopic } = definition
+  const { topic: source, tiers, retry, deadLetter, deadLetterTopic } = definition
   const createIfMissing = definition.missingTopics === "create"
   const planned = (role: PlannedTopic["role"], of: Partial<PlannedTopic> & Pick<PlannedTopic, "topic">) => ({
-    ...{ role, operations: Acls.operationsOn(role, definition), createIfMissing },
+    ...{ role, source, operations: Acls.operationsOn(role, definition), createIfMissing },
     ...{ delayMillis: undefined, partitions: undefined, replicationFactor: undefined },
     ...of
   })
   return [
-    planned("source", { topic, createIfMissing: false }),
+    planned("source", { topic: source, createIfMissing: false }),
     ...tiers.topics.map(({ topic: name, delayMillis }) =>
       planned("retry", {
         ...{ topic: name, delayMillis },
@@ -99,6 +101,6 @@ const plannedConsumers = (definition: BindingDefinition<unknown>): ReadonlyArray
   return Array.from(groups.values())
 }
 
-/** A reader of the dead letter topic, where the strategy has one. Transactional producers come with the partitions that are assigned. */
-const extraClients = ({ deadLetter }: BindingDefinition<unknown>): number =>
-  deadLetter._tag === "Custom" || deadLetter._tag === "ScheduledReplay" ? 1 : 0
+/** A reader of each dead letter topic, where the strategy has one. Transactional producers come with the partitions that are assigned. */
+const extraClients = ({ deadLetter, otherSources }: BindingDefinition<unknown>): number =>
+  deadLetter._tag === "Custom" || deadLetter._tag === "ScheduledReplay" ? 1 + otherSources.length : 0

@@ -14,14 +14,15 @@ import type * as Rehearsal from "./Rehearsal.ts"
 export type { ListedDeadLetter, Page } from "./DeadLetterList.ts"
 
 /**
- * Commands on the dead letter topic of a binding, on its cluster, in whatever state the binding is. Times are epoch milliseconds. A count is a whole number of 0 or more,
- * or `Infinity` for all; a time is a number that is not NaN. Any other one, and positions and options of a wrong kind, fail with `InvalidArgument`, and nothing is done.
- *
- * Replays and discards of one topic and group take turns. Those of one process wait for each other. One that comes while another process works waits for it, 20 seconds at
- * most, and then fails with `ReplayRunning`; nothing is done. One whose process was suspended for longer than 15 seconds, that a process of an older version ends, or whose
- * transaction takes longer than 15 seconds, fails with `ReplayTakenOver`, which says how many records it has dealt with.
+ * Commands on the dead letters of a binding, on its cluster, in whatever state it is. Of a binding of several topics `letters`, `groups`, `stats`, `discarded` and `restored` are
+ * about all topics, and every other command is one of a topic (`ofTopic`), or fails with `InvalidArgument`. Times are epoch milliseconds. A count is a whole number of 0 or more,
+ * or `Infinity` for all. Any other one, NaN, and positions and options of a wrong kind fail with `InvalidArgument`. Replays and discards of one topic and group take turns. One
+ * waits for another, at most 20 seconds for one of another process, and then fails with `ReplayRunning`. One whose process was suspended for longer than 15 seconds, that a process
+ * of an older version ends, or whose transaction takes longer than 15 seconds, fails with `ReplayTakenOver`, which says how many it has dealt with.
  */
 export interface DeadLetters {
+  /** The same commands on the dead letters of one of the binding's topics. Fails with `InvalidArgument` for a topic that the binding does not read. */
+  readonly ofTopic: (topic: string) => Effect.Effect<DeadLetters, InvalidArgument>
   /** The next `count` records, to where they came from. Partition by partition, in order. Dead letters of other groups are passed over, as in all commands. */
   readonly replay: (
     count: number,

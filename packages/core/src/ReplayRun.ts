@@ -90,6 +90,11 @@ export interface WorkOptions {
  * for each other, 20 seconds at most, and fail with `ReplayRunning` then. An id, a number or a name that no command takes fails with `InvalidArgument`, and nothing is done.
  */
 export interface Runs {
+  /**
+   * Plans and runs over the dead letters of one of the binding's topics. Fails with `InvalidArgument` for a topic that the binding does not read. A binding of several topics needs
+   * it for `plan`, which fails with `InvalidArgument` else; for the other commands the id of the plan or run finds its topic.
+   */
+  readonly ofTopic: (topic: string) => Effect.Effect<Runs, InvalidArgument>
   /** Makes a plan, and keeps it in the journal. Nothing else changes. */
   readonly plan: (request: PlanRequest) => Effect.Effect<Plan, BrokerError | InvalidArgument | UnknownTier>
   /** A plan of whatever process. */

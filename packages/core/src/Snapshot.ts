@@ -38,8 +38,10 @@ export interface BindingSnapshot {
   readonly name: string
   /** The alias of its cluster. */
   readonly cluster: string
-  /** The main topic. */
+  /** The topic that it reads; the first one of several. */
   readonly topic: string
+  /** All topics that it reads, as its settings list them. Their retry topics are not among them. */
+  readonly topics: ReadonlyArray<string>
   /** The consumer group (Kafka: `group.id`). */
   readonly groupId: string
   /** The binding as it was registered, all defaults applied. `Plan.make` describes it. */
@@ -126,14 +128,16 @@ export interface Decision {
   readonly reason: string
 }
 
-/** The main topic of a binding, or one of its retry tiers, under the name that it has in the seed's registry. */
+/** The topics of a binding, or one of its retry tiers, under the name that it has in the seed's registry. */
 export interface ContainerSnapshot {
   /** `eventbus-{binding}`, or `eventbus-{binding}-retry-{tier}`. Outside of cluster `default`, `{cluster}:{binding}` stands for the binding. No other container of the program has this name. */
   readonly name: string
   /** 0 for the main topic. */
   readonly tier: number
-  /** The topic that it reads. */
+  /** The topic that it reads; the first one of several. */
   readonly topic: string
+  /** All topics that it reads: those of the binding, or the retry topic of each of them. */
+  readonly topics: ReadonlyArray<string>
   /** Its state. */
   readonly state: ContainerState
 }

@@ -113,8 +113,8 @@ export interface SharedSettings
 
 /** The options of every kind of consumer, beside its handler. */
 export interface CommonOptions<K, V> extends SharedSettings {
-  /** The Kafka topic to read. */
-  readonly topic: string
+  /** The Kafka topic to read, or a list of one or more topics for one handler: each has retry topics and a dead letter topic of its own. */
+  readonly topic: string | ReadonlyArray<string>
   /** The consumer group. Kafka: `group.id`. */
   readonly groupId: string
   /** How to read keys. Default `Serde.bytes`: as they are. */

@@ -43,6 +43,12 @@ export interface PublishOptions {
   readonly cluster?: string
 }
 
+/** Options of `deadLetters` and `runs`. */
+export interface TopicOptions {
+  /** One of the topics of the consumer: the dead letters of its records alone. Default: those of all topics. */
+  readonly topic?: string
+}
+
 /** A bus. Methods reject with the typed errors of the core, which are instances of `Error`, and with `EventBusNotRunning` while the bus does not run. */
 export interface EventBus {
   /**
@@ -88,10 +94,19 @@ export interface EventBus {
   readonly pause: (consumer: string, options?: EventBusConnector.TierOptions) => Promise<void>
   /** Lifts the pause. */
   readonly resume: (consumer: string, options?: EventBusConnector.TierOptions) => Promise<void>
-  /** The commands on the dead letters of a consumer: lists, replays, discards, statistics, rehearsals. */
-  readonly deadLetters: (consumer: string) => Promise<Promised<Replay.DeadLetters>>
-  /** Plans over the dead letters of a consumer, and their runs. */
-  readonly runs: (consumer: string) => Promise<Promised<ReplayRun.Runs>>
+  /**
+   * The commands on the dead letters of a consumer: lists, replays, discards, statistics, rehearsals. A consumer of several topics needs `topic` for all but lists and figures.
+   * Rejects with `InvalidArgument` for a topic that the consumer does not read.
+   */
+  readonly deadLetters: (
+    consumer: string,
+    options?: TopicOptions
+  ) => Promise<Promised<Omit<Replay.DeadLetters, "ofTopic">>>
+  /**
+   * Plans over the dead letters of a consumer, and their runs. A consumer of several topics needs `topic` for a plan. Rejects with `InvalidArgument` for a topic that the
+   * consumer does not read.
+   */
+  readonly runs: (consumer: string, options?: TopicOptions) => Promise<Promised<Omit<ReplayRun.Runs, "ofTopic">>>
   /** A consumer as it is now, its partitions with their lag included. */
   readonly snapshot: (consumer: string) => Promise<Snapshot.BindingSnapshot>
   /** All commands of the connector. Each rejects with `EventBusNotRunning` while the bus does not run. */
@@ -145,15 +160,31 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
     pause: (consumer, tier) => connector("pause", ({ pause }) => pause(consumer, tier)),
     resume: (consumer, tier) => connector("resume", ({ resume }) => resume(consumer, tier)),
     snapshot: (consumer) => connector("snapshot", ({ snapshot }) => snapshot(consumer)),
-    deadLetters: async (consumer) =>
-      promised(await connector("deadLetters", (commands) => commands.deadLetters(consumer)), (effect) =>
-        run("deadLetters", effect)
-      ),
-    runs: async (consumer) =>
-      promised(await connector("runs", (commands) => commands.runs(consumer)), (effect) => run("runs", effect)),
+    deadLetters: async (consumer, { topic } = {}) => {
+      const found = await connector("deadLetters", ({ deadLetters }) => ofTopic(deadLetters(consumer), topic))
+      return promised(found, (effect) => run("deadLetters", effect))
+    },
+    runs: async (consumer, { topic } = {}) => {
+      const found = await connector("runs", ({ runs }) => ofTopic(runs(consumer), topic))
+      return promised(found, (effect) => run("runs", effect))
+    },
     commands: async () =>
       promised<Commands>(await connector("commands", Effect.succeed), (effect) => run("commands", effect))
   }
+}
+
+/** The commands on one topic, without the member that answers with effects. */
+const ofTopic = <A extends OfTopic<A>, E>(
+  found: Effect.Effect<A, E>,
+  topic: string | undefined
+): Effect.Effect<Omit<A, "ofTopic">, E | Replay.InvalidArgument> =>
+  Effect.map(
+    Effect.flatMap(found, (all) => (topic === undefined ? Effect.succeed(all) : all.ofTopic(topic))),
+    ({ ofTopic: _, ...commands }) => commands
+  )
+
+interface OfTopic<A> {
+  readonly ofTopic: (topic: string) => Effect.Effect<A, Replay.InvalidArgument>
 }
 
 const notRunning: BusHealth = {

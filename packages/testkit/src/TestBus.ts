@@ -42,6 +42,7 @@ import * as Encoding from "./internal/target/testRecord.ts"
 import type * as DeliverySteps from "./internal/trail/deliverySteps.ts"
 import { EventRecorder, type RecordedEvent } from "./internal/trail/eventRecorder.ts"
 import * as Queries from "./internal/trail/queries.ts"
+import * as Sources from "./internal/trail/sources.ts"
 import type * as Stuck from "./internal/trail/stuck.ts"
 import * as MemoryBroker from "./MemoryBroker.ts"
 import type { NotSettled } from "./NotSettled.ts"
@@ -265,7 +266,7 @@ const make = Effect.fnUntraced(function* <R>(
   const { connector } = process
   const bus = TestBus.of({
     publish: Effect.fnUntraced(function* (topic, record) {
-      const reader = bindings.find(({ definition }) => definition.topic === topic)
+      const reader = bindings.find(({ definition }) => Sources.reads(definition, topic))
       const metadata = yield* cluster.publish(yield* Encoding.encode(topic, record, reader))
       yield* clockDriver.untilIdle
       return metadata

@@ -38,6 +38,10 @@ const addressOf = (path: string): URL => new URL(path, new URL(".", location.hre
 /** A part of a path. */
 export const part = encodeURIComponent
 
+/** The path of a request about the dead letters of one of several topics. */
+export const ofTopic = (path: string, topic: string | undefined): string =>
+  topic === undefined ? path : `${path}${path.includes("?") ? "&" : "?"}topic=${part(topic)}`
+
 const headersOf = (more: Readonly<Record<string, string>>): Record<string, string> => {
   const bearer = token.read()
   // The audit log tells the console from other callers.

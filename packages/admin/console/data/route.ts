@@ -3,7 +3,8 @@
 export type Route =
   | { readonly page: "now" | "audit" | "fleet" | "outbox" }
   | { readonly page: "binding" | "failures" | "runs"; readonly key: string }
-  | { readonly page: "group" | "record" | "run"; readonly key: string; readonly id: string }
+  /** `topic`: of a binding of several topics, the one that the dead letters are of. */
+  | { readonly page: "group" | "record" | "run"; readonly key: string; readonly id: string; readonly topic?: string }
   | { readonly page: "eventGroup" | "event" | "eventRun"; readonly id: string }
   | { readonly page: "unknown" }
 
@@ -12,7 +13,7 @@ const ofOutbox = { groups: "eventGroup", events: "event", runs: "eventRun" } as 
 const words = { failures: "group", records: "record", runs: "run" } as const
 
 export const routeOf = (hash: string): Route => {
-  const [, first, key, word, id, more] = hash.replace(/^#/, "").split("/").map(decoded)
+  const [, first, key, word, id, topic, more] = hash.replace(/^#/, "").split("/").map(decoded)
   if (first === undefined || first === "") return { page: "now" }
   if (first === "audit" && key === undefined) return { page: "audit" }
   if (first === "fleet" && key === undefined) return { page: "fleet" }
@@ -20,8 +21,9 @@ export const routeOf = (hash: string): Route => {
   if (first !== "bindings" || key === undefined || key === "" || more !== undefined) return { page: "unknown" }
   if (word === undefined) return { page: "binding", key }
   if (id === undefined) return word === "failures" || word === "runs" ? { page: word, key } : { page: "unknown" }
+  if (topic !== undefined && word === "runs") return { page: "unknown" }
   return word === "failures" || word === "records" || word === "runs"
-    ? { page: words[word], key, id }
+    ? { page: words[word], key, id, ...(topic === undefined ? {} : { topic }) }
     : { page: "unknown" }
 }
 
@@ -41,6 +43,8 @@ const decoded = (text: string): string => {
 
 const encode = encodeURIComponent
 
+const behind = (topic: string | undefined): string => (topic === undefined ? "" : `/${encode(topic)}`)
+
 export const to = {
   now: "#/",
   audit: "#/audit",
@@ -51,8 +55,10 @@ export const to = {
   eventRun: (id: string) => `#/outbox/runs/${encode(id)}`,
   binding: (key: string) => `#/bindings/${encode(key)}`,
   failures: (key: string) => `#/bindings/${encode(key)}/failures`,
-  group: (key: string, fingerprint: string) => `#/bindings/${encode(key)}/failures/${encode(fingerprint)}`,
-  record: (key: string, position: string) => `#/bindings/${encode(key)}/records/${encode(position)}`,
+  group: (key: string, fingerprint: string, topic?: string) =>
+    `#/bindings/${encode(key)}/failures/${encode(fingerprint)}${behind(topic)}`,
+  record: (key: string, position: string, topic?: string) =>
+    `#/bindings/${encode(key)}/records/${encode(position)}${behind(topic)}`,
   runs: (key: string) => `#/bindings/${encode(key)}/runs`,
   run: (key: string, id: string) => `#/bindings/${encode(key)}/runs/${encode(id)}`
 }

@@ -10,7 +10,7 @@ import { Line } from "../parts/chart.tsx"
 import { Everywhere } from "../parts/Everywhere.tsx"
 import { HeldRecords } from "../parts/HeldRecords.tsx"
 import { BindingState, type Column, Facts, Problem, Section, StateMark, Table, Waiting } from "../parts/layout.tsx"
-import { counted, duration, number, Since } from "../parts/text.tsx"
+import { counted, duration, number, Since, topicsOf } from "../parts/text.tsx"
 
 interface CommandsProps {
   readonly binding: BindingDetail
@@ -131,7 +131,7 @@ const Tiers = ({ binding, may, reload }: CommandsProps) => {
       },
       isNumber: true
     },
-    { title: "Topic", of: ({ topic }) => topic, isExtra: true },
+    { title: "Topic", of: topicsOf, isExtra: true },
     ...(may("operate") && binding.state !== "STOPPED" && binding.state !== "CREATED"
       ? [
           {
@@ -162,7 +162,7 @@ const unknownLag = (outside: BindingDetail["outside"]) =>
   outside === undefined ? "not known: this process owns no partition" : undefined
 
 const factsOf = (binding: BindingDetail) => {
-  const { topic, groupId, since, pausedBy, lag, breaker, metrics, consumers, deadLetters, outside } = binding
+  const { groupId, since, pausedBy, lag, breaker, metrics, consumers, deadLetters, outside } = binding
   return [
     ["Since", outside === undefined ? <Since key="since" at={since} /> : undefined],
     ...outsideFacts(binding),
@@ -170,7 +170,7 @@ const factsOf = (binding: BindingDetail) => {
     ["Lag", lag === undefined ? unknownLag(outside) : counted(lag, "record")],
     ["Dead letters", deadLetters === undefined ? undefined : number(deadLetters)],
     ["Circuit breaker", breaker === undefined ? undefined : <StateMark key="breaker" state={breaker} />],
-    ["Topic", topic],
+    ["Topic", topicsOf(binding)],
     ["Group", groupId],
     ["Handled", metrics === undefined ? undefined : number(metrics.processed)],
     ["Failed deliveries", metrics === undefined ? undefined : number(metrics.failed)],

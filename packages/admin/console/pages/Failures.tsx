@@ -18,9 +18,10 @@ export const trendOf = ({ trend }: Pick<Group, "trend">): string =>
 const columnsOf = (key: string): ReadonlyArray<Column<Group>> => [
   {
     title: "Failed with",
-    of: ({ fingerprint, exceptionClass, frame, message }) => (
+    of: ({ fingerprint, sourceTopic, exceptionClass, frame, message }) => (
       <>
-        <a href={to.group(key, fingerprint)}>{exceptionClass}</a>
+        <a href={to.group(key, fingerprint, sourceTopic)}>{exceptionClass}</a>
+        {sourceTopic !== undefined && <span class="line">{sourceTopic}</span>}
         {message !== undefined && message !== "" && <span class="line">{message}</span>}
         {frame !== undefined && <span class="line dim">{frame}</span>}
       </>
@@ -52,7 +53,7 @@ const Report = ({ binding, report }: { readonly binding: string; readonly report
           label="Groups of dead letters"
           rows={groups}
           columns={columnsOf(binding)}
-          keyOf={({ fingerprint, originalTopic }) => `${fingerprint} ${originalTopic}`}
+          keyOf={({ fingerprint, originalTopic, sourceTopic }) => `${fingerprint} ${originalTopic} ${sourceTopic}`}
         />
       )}
       {other > 0 && <p>{counted(other, "letter")} of further groups.</p>}

@@ -1,6 +1,6 @@
 /** The dead letters that failed for one reason: why, samples, and the way to repair them. */
 import type { Group as GroupAnswer, Groups, Letter, Page } from "../../src/DeadLetterAnswers.ts"
-import { part } from "../data/api.ts"
+import { ofTopic, part } from "../data/api.ts"
 import { useAnswer, usePermissions } from "../data/hooks.ts"
 import { to } from "../data/route.ts"
 import { BindingTabs } from "../parts/BindingTabs.tsx"
@@ -27,9 +27,15 @@ const factsOf = (group: GroupAnswer) =>
 
 const pageSize = 20
 
-const Letters = ({ binding, group }: { readonly binding: string; readonly group: string }) => {
+interface OfTopic {
+  readonly binding: string
+  /** Of a binding of several topics. */
+  readonly topic: string | undefined
+}
+
+const Letters = ({ binding, topic, group }: OfTopic & { readonly group: string }) => {
   const { value, refusal } = useAnswer<Page>(
-    `bindings/${part(binding)}/dlt/records?group=${part(group)}&limit=${pageSize}`
+    ofTopic(`bindings/${part(binding)}/dlt/records?group=${part(group)}&limit=${pageSize}`, topic)
   )
   if (value === undefined) return <Waiting refusal={refusal} />
   return (
@@ -39,7 +45,7 @@ const Letters = ({ binding, group }: { readonly binding: string; readonly group:
         rows={value.letters}
         keyOf={({ position }) => position}
         columns={[
-          { title: "Letter", of: ({ position }) => <a href={to.record(binding, position)}>{position}</a> },
+          { title: "Letter", of: ({ position }) => <a href={to.record(binding, position, topic)}>{position}</a> },
           { title: "State", of: ({ state }) => state },
           { title: "Key", of: ({ key }) => key ?? "–", isLong: true, isExtra: true },
           { title: "Dead-lettered", of: ({ deadLettered }) => <Since at={deadLettered} /> },
@@ -53,14 +59,14 @@ const Letters = ({ binding, group }: { readonly binding: string; readonly group:
 }
 
 /** The causes of the newest letter, where the caller may see them. */
-const Cause = ({ binding, position }: { readonly binding: string; readonly position: string }) => {
-  const { value } = useAnswer<Letter>(`bindings/${part(binding)}/dlt/records/${part(position)}`)
+const Cause = ({ binding, topic, position }: OfTopic & { readonly position: string }) => {
+  const { value } = useAnswer<Letter>(ofTopic(`bindings/${part(binding)}/dlt/records/${part(position)}`, topic))
   return value === undefined ? null : <Causes letter={value} />
 }
 
-export const Group = ({ binding, fingerprint }: { readonly binding: string; readonly fingerprint: string }) => {
+export const Group = ({ binding, topic, fingerprint }: OfTopic & { readonly fingerprint: string }) => {
   const may = usePermissions(binding)
-  const { value, refusal, reload } = useAnswer<Groups>(`bindings/${part(binding)}/dlt/groups`)
+  const { value, refusal, reload } = useAnswer<Groups>(ofTopic(`bindings/${part(binding)}/dlt/groups`, topic))
   const group = value?.groups.find((each) => each.fingerprint === fingerprint)
   const newest = group?.samples[0]
   return (
@@ -72,16 +78,17 @@ export const Group = ({ binding, fingerprint }: { readonly binding: string; read
         <>
           <p class="lead">{counted(group.count, "dead letter waits", "dead letters wait")}.</p>
           <Facts facts={factsOf(group)} />
-          {newest !== undefined && may("view-payload") && <Cause binding={binding} position={newest} />}
+          {newest !== undefined && may("view-payload") && <Cause binding={binding} topic={topic} position={newest} />}
           <Repair
             binding={binding}
+            topic={topic}
             select={{ groups: [fingerprint] }}
             may={may}
             canRestore={group.discarded > 0}
             changed={reload}
           />
           <Section title="Letters">
-            <Letters binding={binding} group={fingerprint} />
+            <Letters binding={binding} topic={topic} group={fingerprint} />
           </Section>
         </>
       )}

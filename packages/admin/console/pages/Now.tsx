@@ -10,7 +10,7 @@ import { Everywhere } from "../parts/Everywhere.tsx"
 import { HeldRecords } from "../parts/HeldRecords.tsx"
 import { BindingState, type Column, Section, StateMark, Table, Title, Waiting } from "../parts/layout.tsx"
 import { Outside, outsideVerdict } from "../parts/Outside.tsx"
-import { counted, duration, number, Since } from "../parts/text.tsx"
+import { counted, duration, number, Since, topicsOf } from "../parts/text.tsx"
 
 const Links = ({ keys }: { readonly keys: ReadonlyArray<string> }) => (
   <>
@@ -106,7 +106,7 @@ const columnsOf = (isOutside: boolean): ReadonlyArray<Column<BindingSummary>> =>
         isExtra: true
       },
   { title: "Partitions", of: ({ partitions }) => number(partitions), isNumber: true, isExtra: true },
-  { title: "Topic", of: ({ topic }) => topic, isExtra: true },
+  { title: "Topic", of: topicsOf, isExtra: true },
   { title: "Group", of: ({ groupId }) => groupId, isExtra: true }
 ]
 
@@ -126,7 +126,9 @@ const Bindings = ({ bindings, isOutside }: BindingsProps) => {
   const [showsAll, setShowsAll] = useState(false)
   const wanted = text.trim()
   const found =
-    wanted === "" ? bindings : bindings.filter((each) => `${each.key} ${each.topic} ${each.groupId}`.includes(wanted))
+    wanted === ""
+      ? bindings
+      : bindings.filter((each) => `${each.key} ${topicsOf(each)} ${each.groupId}`.includes(wanted))
   const rows = showsAll ? found : found.slice(0, mostRows)
   return (
     <>

@@ -1,6 +1,6 @@
 /** One dead letter: what it is, why it failed, and what it holds, for those who may see that. */
 import type { Letter } from "../../src/DeadLetterAnswers.ts"
-import { part } from "../data/api.ts"
+import { ofTopic, part } from "../data/api.ts"
 import { useAnswer, usePermissions, useTransforms } from "../data/hooks.ts"
 import { to } from "../data/route.ts"
 import { BindingTabs } from "../parts/BindingTabs.tsx"
@@ -11,7 +11,7 @@ import { Repair } from "../parts/Repair.tsx"
 import { TryTransform } from "../parts/Transforms.tsx"
 import { number, Since } from "../parts/text.tsx"
 
-const factsOf = (binding: string, letter: Letter) =>
+const factsOf = (binding: string, topic: string | undefined, letter: Letter) =>
   [
     ["State", letter.state],
     ["Failed with", letter.exceptionClass],
@@ -34,7 +34,7 @@ const factsOf = (binding: string, letter: Letter) =>
     ["Cannot be read", letter.unreadable],
     [
       "Reason group",
-      <a key="group" href={to.group(binding, letter.fingerprint)}>
+      <a key="group" href={to.group(binding, letter.fingerprint, topic)}>
         {letter.fingerprint}
       </a>
     ]
@@ -61,11 +61,18 @@ const History = ({ binding, letter: { history } }: { readonly binding: string; r
     </Section>
   )
 
-export const Record = ({ binding, position }: { readonly binding: string; readonly position: string }) => {
+interface Props {
+  readonly binding: string
+  /** Of a binding of several topics. */
+  readonly topic: string | undefined
+  readonly position: string
+}
+
+export const Record = ({ binding, topic, position }: Props) => {
   const may = usePermissions(binding)
   const transforms = useTransforms(binding)
   const path = `bindings/${part(binding)}/dlt/records/${part(position)}`
-  const { value, refusal, reload } = useAnswer<Letter>(path)
+  const { value, refusal, reload } = useAnswer<Letter>(ofTopic(path, topic))
   return (
     <>
       <BindingTabs binding={binding} tab="Failures" detail={`Letter ${position}`} />
@@ -73,7 +80,7 @@ export const Record = ({ binding, position }: { readonly binding: string; readon
         <Waiting refusal={refusal} />
       ) : (
         <>
-          <Facts facts={factsOf(binding, value)} />
+          <Facts facts={factsOf(binding, topic, value)} />
           <History binding={binding} letter={value} />
           <Causes letter={value} />
           {value.payload === undefined ? (
@@ -82,11 +89,12 @@ export const Record = ({ binding, position }: { readonly binding: string; readon
             <Contents payload={value.payload} />
           )}
           {value.state !== "unreadable" && (
-            <TryTransform binding={binding} position={position} transforms={transforms} />
+            <TryTransform binding={binding} topic={topic} position={position} transforms={transforms} />
           )}
           {value.state !== "foreign" && value.state !== "unreadable" && (
             <Repair
               binding={binding}
+              topic={topic}
               select={{ records: [position] }}
               may={may}
               canRestore={value.state === "dealt-with"}

@@ -1,6 +1,6 @@
 /** Makes a plan: what to do with the letters, how carefully, and why. */
 import type { Plan } from "../../src/RunAnswers.ts"
-import { part, post } from "../data/api.ts"
+import { ofTopic, part, post } from "../data/api.ts"
 import { Count } from "./fields.tsx"
 import { PlanStep, textIn } from "./PlanStep.tsx"
 import { TransformChoice } from "./Transforms.tsx"
@@ -12,6 +12,8 @@ type Action = Plan["action"]
 
 interface Props {
   readonly binding: string
+  /** Of a binding of several topics. */
+  readonly topic: string | undefined
   readonly select: Select
   readonly actions: ReadonlyArray<Action>
   /** The names of the functions that the caller may use. */
@@ -52,13 +54,15 @@ const Copying = ({ transforms }: Pick<Props, "transforms">) => (
   </>
 )
 
-export const PlanForm = ({ binding, select, actions, transforms, planned }: Props) => (
+export const PlanForm = ({ binding, topic, select, actions, transforms, planned }: Props) => (
   <PlanStep
     title="2. Plan"
     lead="A plan says what a run would do. It changes nothing."
     {...{ actions, means }}
     changed={() => planned(undefined)}
-    plan={async (form) => planned(await post<Plan>(`bindings/${part(binding)}/dlt/plans`, bodyOf(form, select)))}
+    plan={async (form) =>
+      planned(await post<Plan>(ofTopic(`bindings/${part(binding)}/dlt/plans`, topic), bodyOf(form, select)))
+    }
     fields={(action) => (
       <>
         {action === "toTier" && <Count label="Retry tier" name="tier" value={1} least={1} />}

@@ -11,7 +11,14 @@ const does: Readonly<Record<Plan["action"], string>> = {
   restore: "is brought back"
 }
 
-export const PlanPreview = ({ binding, plan }: { readonly binding: string; readonly plan: Plan }) => {
+interface Props {
+  readonly binding: string
+  /** Of a binding of several topics. */
+  readonly topic: string | undefined
+  readonly plan: Plan
+}
+
+export const PlanPreview = ({ binding, topic, plan }: Props) => {
   const { action, count, targets, sample, refused, refusals = [], passedOver, rate, canary, canaryWaitMillis } = plan
   const isCopying = action === "replay" || action === "toTier"
   return (
@@ -39,7 +46,7 @@ export const PlanPreview = ({ binding, plan }: { readonly binding: string; reado
           ["Good for", <Until key="expires" at={plan.expires} />]
         ]}
       />
-      {plan.transform !== undefined && <PlanChanges binding={binding} plan={plan} />}
+      {plan.transform !== undefined && <PlanChanges binding={binding} topic={topic} plan={plan} />}
     </>
   )
 }

@@ -2,7 +2,7 @@
 import { useId, useState } from "preact/hooks"
 import type { Rehearsal } from "../../src/DeadLetterAnswers.ts"
 import type { Plan, Receipt } from "../../src/RunAnswers.ts"
-import { part, post } from "../data/api.ts"
+import { ofTopic, part, post } from "../data/api.ts"
 import { type Permission, useAnswer, useChange, useTransforms } from "../data/hooks.ts"
 import { go, to } from "../data/route.ts"
 import { Ask } from "./Ask.tsx"
@@ -14,6 +14,8 @@ import { counted, duration, number } from "./text.tsx"
 
 interface Props {
   readonly binding: string
+  /** Of a binding of several topics. */
+  readonly topic: string | undefined
   readonly select: Select
   readonly may: (permission: Permission) => boolean
   /** Whether some of the letters were given up. */
@@ -70,7 +72,7 @@ const Verdict = ({ report }: { readonly report: Report }) => (
   </>
 )
 
-const Rehearse = ({ binding, select, changed }: Omit<Props, "may" | "canRestore">) => {
+const Rehearse = ({ binding, topic, select, changed }: Omit<Props, "may" | "canRestore">) => {
   const [id, setId] = useState<string>()
   const { isBusy, refusal, run } = useChange()
   const base = `bindings/${part(binding)}/dlt/rehearsals`
@@ -85,7 +87,7 @@ const Rehearse = ({ binding, select, changed }: Omit<Props, "may" | "canRestore"
   const isRunning = id !== undefined && value?.id !== id ? lost === undefined : value?.status === "running"
   const begin = () =>
     run(async () => {
-      setId((await post<Rehearsal>(base, { select })).id)
+      setId((await post<Rehearsal>(ofTopic(base, topic), { select })).id)
       changed()
     })
   return (
@@ -108,10 +110,10 @@ const Rehearse = ({ binding, select, changed }: Omit<Props, "may" | "canRestore"
   )
 }
 
-const Apply = ({ binding, plan }: { readonly binding: string; readonly plan: Plan }) => (
+const Apply = ({ binding, topic, plan }: Pick<Props, "binding" | "topic"> & { readonly plan: Plan }) => (
   <li>
     <h3>3. Apply</h3>
-    <PlanPreview binding={binding} plan={plan} />
+    <PlanPreview binding={binding} topic={topic} plan={plan} />
     {plan.count === 0 ? (
       <p>The plan takes no letter, so there is nothing to apply.</p>
     ) : (
@@ -156,7 +158,7 @@ export const Repair = ({ may, canRestore, ...props }: Props) => {
             if (made !== undefined) announce(`The plan takes ${counted(made.count, "letter")}.`)
           }}
         />
-        {plan !== undefined && <Apply key={plan.id} binding={props.binding} plan={plan} />}
+        {plan !== undefined && <Apply key={plan.id} binding={props.binding} topic={props.topic} plan={plan} />}
       </ol>
     </Section>
   )

@@ -2,7 +2,7 @@
 import { useEffect, useId, useState } from "preact/hooks"
 import type { DiffLine, Transformed } from "../../src/DeadLetterAnswers.ts"
 import type { Plan, PlanSample } from "../../src/RunAnswers.ts"
-import { part } from "../data/api.ts"
+import { ofTopic, part } from "../data/api.ts"
 import { useAnswer } from "../data/hooks.ts"
 import { announce } from "./announce.tsx"
 import { Problem, Section, Waiting } from "./layout.tsx"
@@ -81,15 +81,17 @@ export const TransformChoice = ({ transforms, none, label }: ChoiceProps) => {
 
 interface TryProps {
   readonly binding: string
+  /** Of a binding of several topics. */
+  readonly topic: string | undefined
   readonly position: string
   readonly transforms: ReadonlyArray<string>
 }
 
 /** Shows what one of the functions makes of a letter. Nothing where the caller may use none. */
-export const TryTransform = ({ binding, position, transforms }: TryProps) => {
+export const TryTransform = ({ binding, topic, position, transforms }: TryProps) => {
   const [name, setName] = useState<string>()
   const path = `bindings/${part(binding)}/dlt/records/${part(position)}/transformed?transform=${part(name ?? "")}`
-  const { value, refusal, reload } = useAnswer<Transformed>(name === undefined ? undefined : path)
+  const { value, refusal, reload } = useAnswer<Transformed>(name === undefined ? undefined : ofTopic(path, topic))
   useEffect(() => {
     if (value !== undefined) announce(saidOf(value))
   }, [value])
@@ -118,9 +120,13 @@ export const TryTransform = ({ binding, position, transforms }: TryProps) => {
 const sampleSize = 3
 
 /** What the transform of a plan makes of its first letters. */
-export const PlanChanges = ({ binding, plan }: { readonly binding: string; readonly plan: Plan }) => {
+export const PlanChanges = ({
+  binding,
+  topic,
+  plan
+}: Pick<TryProps, "binding" | "topic"> & { readonly plan: Plan }) => {
   const path = `bindings/${part(binding)}/dlt/plans/${part(plan.id)}/sample?count=${sampleSize}`
-  const { value, refusal } = useAnswer<PlanSample>(path)
+  const { value, refusal } = useAnswer<PlanSample>(ofTopic(path, topic))
   if (value === undefined) return <Waiting refusal={refusal} />
   return (
     <>

@@ -74,3 +74,12 @@ export const Until = ({ at }: { readonly at: string }) => {
     </time>
   )
 }
+
+/** The topics of a binding, or of one of its containers. */
+export const topicsOf = ({
+  topic,
+  topics = [topic]
+}: {
+  readonly topic: string
+  readonly topics?: ReadonlyArray<string>
+}) => topics.join(", ")

@@ -26,12 +26,17 @@ const undecidedOf = (snapshot: Snapshot.BindingSnapshot): number | undefined => 
 export const lagOf = (partitions: ReadonlyArray<{ readonly lag: bigint }>): number | undefined =>
   partitions.length === 0 ? undefined : partitions.reduce((sum, { lag }) => sum + Number(lag), 0)
 
+/** Undefined for one topic. */
+const severalOf = ({ topics }: { readonly topics: ReadonlyArray<string> }): ReadonlyArray<string> | undefined =>
+  topics.length === 1 ? undefined : topics
+
 export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: number): Answers.BindingSummary => {
   const { name, cluster, topic, groupId, state, sinceMillis, pausedBy, pausedTiers, partitions, breaker } = snapshot
   const { fleetHolds } = snapshot
   return {
     key: keyOf(snapshot),
     ...{ name, cluster, topic, groupId, state },
+    ...given("topics", severalOf(snapshot)),
     since: isoOf(sinceMillis),
     ...{ pausedBy, pausedTiers },
     ...(fleetHolds.length === 0 ? {} : { holds: fleetHolds.map(holdOf) }),
@@ -72,7 +77,10 @@ export const detailOf = (
   metrics: Answers.MetricsSummary | undefined
 ): Answers.BindingDetail => ({
   ...summaryOf(snapshot, metrics?.deadLetterDepth),
-  containers: snapshot.containers.map(({ name, tier, topic, state }) => ({ name, tier, topic, state })),
+  containers: snapshot.containers.map(({ name, tier, topic, topics, state }) => ({
+    ...{ name, tier, topic, state },
+    ...given("topics", severalOf({ topics }))
+  })),
   consumers: snapshot.consumers.map(({ index, status, sinceMillis, crashes, error }) => ({
     ...{ index, status, crashes },
     since: isoOf(sinceMillis),

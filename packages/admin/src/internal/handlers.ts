@@ -95,18 +95,21 @@ const deadLetters = (api: AdminApi) =>
     Effect.fnUntraced(function* (handlers) {
       const admin = yield* EventBusAdmin
       return handlers.handleAll({
-        replay: ({ params: { name }, query: { count, from, to } }) => {
-          if (count !== undefined && from === undefined && to === undefined) return onCluster(admin.replay(name, count))
+        replay: ({ params: { name }, query: { count, from, to, topic } }) => {
+          const letters = admin.ofTopic(topic)
+          if (count !== undefined && from === undefined && to === undefined)
+            return onCluster(letters.replay(name, count))
           if (count === undefined && from !== undefined && to !== undefined && from < to)
-            return onCluster(admin.replayWindow(name, from, to))
+            return onCluster(letters.replayWindow(name, from, to))
           return Effect.fail(new InvalidRequest({ issues: replayIssues({ count, from, to }) }))
         },
-        replayToTier: ({ params, query }) => onCluster(admin.replayToTier(params.name, query.tier, query.count)),
-        stats: ({ params }) => onCluster(admin.stats(params.name)),
-        purge: ({ params, query: { olderThan } }) =>
+        replayToTier: ({ params, query: { tier, count, topic } }) =>
+          onCluster(admin.ofTopic(topic).replayToTier(params.name, tier, count)),
+        stats: ({ params, query: { topic } }) => onCluster(admin.ofTopic(topic).stats(params.name)),
+        purge: ({ params, query: { olderThan, topic } }) =>
           Effect.gen(function* () {
             const before = Settings.parseCutoff(olderThan, yield* Clock.currentTimeMillis)
-            if (!Number.isNaN(before)) return yield* onCluster(admin.purge(params.name, before))
+            if (!Number.isNaN(before)) return yield* onCluster(admin.ofTopic(topic).purge(params.name, before))
             const issue = { path: "olderThan", found: kindOf(olderThan), allowed: allowed.olderThan }
             return yield* new InvalidRequest({ issues: [issue] })
           })

@@ -28,6 +28,7 @@ const groupOf = (group: DeadLetterGroup.DeadLetterGroup, payload: Payload): Answ
   const { waiting, exhausted, failed, "dealt-with": dealtWith } = states
   return {
     ...{ fingerprint, exceptionClass, originalTopic, count, discarded, cameBack },
+    ...given("sourceTopic", group.sourceTopic),
     ...given("frame", frame),
     ...given("message", textOf(payload, message)),
     states: { waiting, exhausted, failed, dealtWith },
@@ -48,6 +49,7 @@ const summaryOf = (letter: DeadLetterList.Summary, payload: Payload): Answers.Su
   const { state, fingerprint, exceptionClass, originalTopic, originalPartition, totalAttempts, replayCount } = letter
   return {
     position: DeadLetterSelection.formatPosition(letter),
+    ...given("sourceTopic", letter.sourceTopic),
     ...{ state, fingerprint, exceptionClass, originalTopic, originalPartition, totalAttempts, replayCount },
     originalOffset: String(letter.originalOffset),
     ...timeOf("deadLettered", letter.deadLetteredMillis),

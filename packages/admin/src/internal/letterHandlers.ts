@@ -19,41 +19,45 @@ export const layer = (api: AdminApi) =>
     Effect.fnUntraced(function* (handlers) {
       const admin = yield* EventBusAdmin
       return handlers
-        .handleRaw("rehearse", ({ params, request }) =>
+        .handleRaw("rehearse", ({ params, query, request }) =>
           Effect.gen(function* () {
             const { select, ...options } = yield* bodyOf(request, SelectionBody.readBody)
             const { demand, tell } = yield* Caller
             yield* tell({ target: { ...targetOf(select), ...options } })
             if (options.transform !== undefined) yield* demand("transform")
-            return yield* Effect.tap(admin.rehearse(params.name, select, options), ({ id }) => tell({ run: id }))
+            return yield* Effect.tap(admin.ofTopic(query.topic).rehearse(params.name, select, options), ({ id }) =>
+              tell({ run: id })
+            )
           })
         )
         .handleAll({
-          groups: ({ params, query: { state } }) =>
+          groups: ({ params, query: { state, topic } }) =>
             Effect.gen(function* () {
               const states = state?.filter(isGroupState)
               if (state !== undefined && states?.length !== state.length) return yield* wrongState(state)
               const options = states === undefined ? {} : { states }
-              return yield* onCluster(admin.groups(params.name, { ...options, ...(yield* payloadView) }))
+              return yield* onCluster(admin.ofTopic(topic).groups(params.name, { ...options, ...(yield* payloadView) }))
             }),
-          records: ({ params, query: { group, state, ...rest } }) =>
+          records: ({ params, query: { group, state, topic, ...rest } }) =>
             Effect.gen(function* () {
               const query = {
                 ...rest,
                 ...(group === undefined ? {} : { fingerprint: group }),
                 ...(state === undefined ? {} : { states: state })
               }
-              return yield* onCluster(admin.letters(params.name, { ...query, ...(yield* payloadView) }))
+              return yield* onCluster(admin.ofTopic(topic).letters(params.name, { ...query, ...(yield* payloadView) }))
             }),
-          record: ({ params }) =>
+          record: ({ params, query: { topic } }) =>
             Effect.gen(function* () {
               const position = yield* positionOf(params.position, "position")
-              return yield* onCluster(admin.letter(params.name, position, yield* payloadView))
+              return yield* onCluster(admin.ofTopic(topic).letter(params.name, position, yield* payloadView))
             }),
-          transformed: ({ params, query: { transform } }) =>
+          transformed: ({ params, query: { transform, topic } }) =>
             Effect.gen(function* () {
               const position = yield* positionOf(params.position, "position")
-              return yield* onCluster(admin.transformed(params.name, position, transform, yield* payloadView))
+              return yield* onCluster(
+                admin.ofTopic(topic).transformed(params.name, position, transform, yield* payloadView)
+              )
             }),
           rehearsal: ({ params }) =>
             Effect.flatMap(payloadView, (options) => admin.rehearsal(params.name, params.id, options))

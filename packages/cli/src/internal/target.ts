@@ -36,6 +36,7 @@ export interface Source {
   readonly brokers: Option.Option<string>
   readonly url: Option.Option<string>
   readonly handlers?: Option.Option<string>
+  readonly topic?: Option.Option<string>
 }
 
 export interface Target {

@@ -26,15 +26,21 @@ export const trail = Command.make(
       Flag.withDescription("The record at this position of the main topic, such as 3@17"),
       Flag.optional
     ),
+    topic: Flag.String("topic").pipe(
+      Flag.withMetavar("name"),
+      Flag.withDescription("The topic of the record, where the binding reads several"),
+      Flag.optional
+    ),
     profile: Flags.profile,
     brokers: Flags.brokers,
     json: Flags.json
   },
-  Effect.fnUntraced(function* ({ file, binding: name, key, at, profile, brokers, json }) {
+  Effect.fnUntraced(function* ({ file, binding: name, key, at, topic, profile, brokers, json }) {
     const selector = yield* selectorOf(key, at)
     const configuration = yield* ConfigurationFile.readValid({ file, profile })
     const binding = yield* ConfigurationFile.bindingNamed(Configuration.withoutHandlers(configuration), name)
-    const hops = yield* find(Plan.make(binding), selector).pipe(
+    const plan = Plan.make(binding)
+    const hops = yield* find(plan, yield* sourceOf(plan, topic), selector).pipe(
       Effect.provide(yield* Clusters.layer(configuration, brokers))
     )
     if (json) yield* Console.log(jsonText({ hops }))
@@ -52,13 +58,25 @@ export const trail = Command.make(
   ])
 )
 
-const find = (plan: Plan.Plan, selector: Trail.Selector) =>
+/** The topic of the record: that of the binding, or the named one of several. */
+const sourceOf = (plan: Plan.Plan, topic: Option.Option<string>): Effect.Effect<string, CommandFailed> => {
+  const known = plan.topics.filter(({ role }) => role === "source").map((each) => each.topic)
+  const [first = "", ...others] = known
+  if (Option.isNone(topic) && others.length === 0) return Effect.succeed(first)
+  return Option.isSome(topic) && known.includes(topic.value)
+    ? Effect.succeed(topic.value)
+    : refuseUsage(
+        `--topic is ${Option.match(topic, { onNone: () => "missing", onSome: (text) => `"${text}"` })}; allowed is ${known.join(", ")}`
+      )
+}
+
+const find = (plan: Plan.Plan, source: string, selector: Trail.Selector) =>
   Effect.gen(function* () {
     const broker = yield* CoreClusters.get(plan.cluster)
     const named = (role: Plan.PlannedTopic["role"]) =>
-      plan.topics.filter((each) => each.role === role).map(({ topic }) => topic)
+      plan.topics.filter((each) => each.role === role && each.source === source).map(({ topic }) => topic)
     const topics: Trail.Topics = {
-      topic: named("source")[0]!,
+      topic: source,
       groupId: plan.groupId,
       adopts: plan.adopts,
       retryTopics: named("retry"),

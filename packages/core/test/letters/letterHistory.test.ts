@@ -25,7 +25,7 @@ const setUp = Effect.gen(function* () {
     return plan.id
   })
   const history = Effect.map(
-    inTime(LetterPages.page(target)),
+    inTime(LetterPages.page([target])),
     ({ letters }) => new Map(letters.map((letter) => [letter.offset, letter.history]))
   )
   const serdes = { key: Serde.bytes, value: Serde.string }

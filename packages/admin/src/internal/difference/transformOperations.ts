@@ -6,15 +6,15 @@ import { Effect } from "effect"
 import { DeadLetterNotFound } from "../../AdminError.ts"
 import type { AdminTransforms } from "../../AdminTransforms.ts"
 import * as AnswersOf from "../answersOf.ts"
+import type { Letters } from "../lettersOfTopic.ts"
 import type { Shown } from "../masking.ts"
 import { transformedOf } from "./transformedOf.ts"
 
 const defaultCount = 5
 
-type Bindings = Pick<EventBusConnector.EventBusConnector["Service"], "snapshot" | "deadLetters" | "runs">
+type Snapshots = Pick<EventBusConnector.EventBusConnector["Service"], "snapshot">
 
-export const make = (connector: Bindings, shown: Shown): AdminTransforms => ({
-  transforms: (name) => Effect.map(connector.deadLetters(name), ({ transforms }) => transforms),
+export const make = (connector: Letters & Snapshots, shown: Shown): Omit<AdminTransforms, "transforms"> => ({
   transformed: Effect.fnUntraced(function* (name, position, transform, { payload = false } = {}) {
     const letters = yield* connector.deadLetters(name)
     const [found] = yield* letters.transformed([position], transform)

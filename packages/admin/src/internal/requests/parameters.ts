@@ -29,7 +29,8 @@ export const allowed = {
   limit: "a whole number, 1 to 500",
   position: "the position of a dead letter in its topic, such as 3@17",
   heldPosition: "the position of a held record in its topic, such as 3@1204",
-  topic: "the topic of the record, where it is not the main one of the binding",
+  topic:
+    "a topic of the binding: that of the record where it is not the main one, or that of the dead letters that are meant",
   id: "the id of a rehearsal",
   runId: "the id of a plan, and of its run",
   transform: "the name of a function of the binding that repairs dead letters",

@@ -1,9 +1,10 @@
 /** Replays without a plan, statistics and purges, over the connector. */
-import type { EventBusConnector, Replay } from "@eventbus/core"
+import type { Replay } from "@eventbus/core"
 import { Effect } from "effect"
 import * as AnswersOf from "../answersOf.ts"
+import type { Letters } from "../lettersOfTopic.ts"
 
-export const make = (connector: Pick<EventBusConnector.EventBusConnector["Service"], "deadLetters">) => {
+export const make = (connector: Letters) => {
   const onLetters = <A, E>(name: string, run: (letters: Replay.DeadLetters) => Effect.Effect<A, E>) =>
     Effect.flatMap(connector.deadLetters(name), run)
   const replayed = <E>(name: string, run: (letters: Replay.DeadLetters) => Effect.Effect<Replay.Report, E>) =>

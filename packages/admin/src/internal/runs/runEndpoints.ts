@@ -12,6 +12,8 @@ import { withBody, withoutBody } from "../requests/requestBody.ts"
 import * as PlanBody from "./planBody.ts"
 
 const ofBinding = { name: Parameters.name }
+/** A plan of a binding of several topics is one of a topic. The id of a plan or run finds it. */
+const ofTopic = { topic: Schema.optionalKey(Parameters.topic) }
 const params = { ...ofBinding, id: Parameters.runId }
 const lookup = [Errors.bindingNotFound, Errors.ambiguousBinding, Errors.clusterFailed] as const
 const body = [Errors.invalidArgument, Errors.invalidRequest, Errors.unreadableBody] as const
@@ -27,6 +29,7 @@ const worker = ["replay", "discard"] as const
 export const runs = HttpApiGroup.make("runs").add(
   HttpApiEndpoint.post("makePlan", "/bindings/:name/dlt/plans", {
     params: ofBinding,
+    query: ofTopic,
     payload: Schema.Unknown,
     success: RunAnswers.Plan.pipe(HttpApiSchema.status(201)),
     error: [...lookup, ...body, Errors.unknownTier]
@@ -44,7 +47,7 @@ export const runs = HttpApiGroup.make("runs").add(
     .annotate(OpenApi.Summary, "A plan"),
   HttpApiEndpoint.get("planSample", "/bindings/:name/dlt/plans/:id/sample", {
     params,
-    query: { count: Schema.optionalKey(Parameters.count) },
+    query: { count: Schema.optionalKey(Parameters.count), ...ofTopic },
     success: RunAnswers.PlanSample,
     error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.unknownPlan]
   })
@@ -63,7 +66,7 @@ export const runs = HttpApiGroup.make("runs").add(
   HttpApiEndpoint.get("runs", "/bindings/:name/dlt/runs", {
     params: ofBinding,
     success: RunAnswers.Runs,
-    error: lookup
+    error: [...lookup, Errors.invalidArgument]
   })
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "All runs, the newest first"),

@@ -7,6 +7,7 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AdminApi } from "../../AdminApi.ts"
 import { InvalidRequest } from "../../AdminError.ts"
+import type { AdminLetters } from "../../AdminLetters.ts"
 import type { Permission } from "../../Authorizer.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"
 import type * as RunAnswers from "../../RunAnswers.ts"
@@ -51,7 +52,7 @@ interface Of {
 /** The audit log has the settings and the selection of the plan, and its id. */
 const makePlan = Effect.fnUntraced(function* (
   admin: EventBusAdmin["Service"],
-  name: string,
+  { name, topic }: { readonly name: string; readonly topic: string | undefined },
   request: HttpServerRequest.HttpServerRequest
 ) {
   const body = yield* bodyOf(request, PlanBody.readPlan)
@@ -59,8 +60,18 @@ const makePlan = Effect.fnUntraced(function* (
   const { select, reason, canaryWait: _, ...settings } = body
   yield* tell({ reason, target: { ...settings, ...targetOf(select) } })
   yield* demand(needed(body))
-  const plan = onCluster(admin.makePlan(name, { ...body, by }, yield* payloadView))
+  const plan = onCluster(admin.ofTopic(topic).makePlan(name, { ...body, by }, yield* payloadView))
   return yield* Effect.tap(plan, ({ id }) => tell({ run: id }))
+})
+
+const sampleOf = Effect.fnUntraced(function* (
+  letters: AdminLetters,
+  { name, id }: Of,
+  sample: { readonly count?: number }
+) {
+  const { count } = sample
+  if (count !== undefined && count > mostOfSample) return yield* tooMany(count)
+  return yield* onCluster(letters.planSample(name, id, { ...(yield* payloadView), ...sample }))
 })
 
 export const layer = (api: AdminApi) =>
@@ -82,7 +93,9 @@ export const layer = (api: AdminApi) =>
           Effect.catchTag(demandOf(of), "Forbidden", () => Effect.fail(forbidden))
         )
       return handlers
-        .handleRaw("makePlan", ({ params, request }) => makePlan(admin, params.name, request))
+        .handleRaw("makePlan", ({ params, query, request }) =>
+          makePlan(admin, { name: params.name, topic: query.topic }, request)
+        )
         .handleRaw("pauseRun", ({ params, request }) =>
           Effect.gen(function* () {
             const reason = yield* reasonOf(request)
@@ -122,12 +135,7 @@ export const layer = (api: AdminApi) =>
         .handleAll({
           plan: ({ params }) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.getPlan(params.name, params.id, options))),
-          planSample: ({ params, query }) =>
-            Effect.gen(function* () {
-              const { count } = query
-              if (count !== undefined && count > mostOfSample) return yield* tooMany(count)
-              return yield* onCluster(admin.planSample(params.name, params.id, { ...(yield* payloadView), ...query }))
-            }),
+          planSample: ({ params, query: { topic, ...sample } }) => sampleOf(admin.ofTopic(topic), params, sample),
           runs: ({ params }) => Effect.flatMap(payloadView, (options) => onCluster(admin.runs(params.name, options))),
           receipt: ({ params }) =>
             Effect.flatMap(payloadView, (options) => onCluster(admin.receipt(params.name, params.id, options)))

@@ -1,21 +1,15 @@
 /**
  * The operations on plans and runs, over the connector. A run that this process works on goes on in the background.
  */
-import { type EventBusConnector, LogLine, type ReplayRun } from "@eventbus/core"
+import { LogLine, type ReplayRun } from "@eventbus/core"
 import { Cause, Deferred, Effect, Exit, Fiber, type Scope } from "effect"
 import type { AdminRuns } from "../../AdminRuns.ts"
+import type { Letters } from "../lettersOfTopic.ts"
 import type { Shown } from "../masking.ts"
 import * as RunAnswers from "./runAnswers.ts"
 
-type Connector = Pick<EventBusConnector.EventBusConnector["Service"], "runs">
-
 /** Closing the scope interrupts the runs that this process works on: any process resumes them. */
-export const make = Effect.fnUntraced(function* (
-  connector: Connector,
-  shown: Shown
-): Effect.fn.Return<AdminRuns, never, Scope.Scope> {
-  const scope = yield* Effect.scope
-
+export const make = (connector: Letters, shown: Shown, scope: Scope.Scope): AdminRuns => {
   /** Answers once the work has begun, or with the error for which it did not. It goes on when the caller of the answer is gone. */
   const begin = <E>(
     name: string,
@@ -80,7 +74,7 @@ export const make = Effect.fnUntraced(function* (
       return yield* receiptAfter(runs, id, runs.setRate(id, rate))
     })
   }
-})
+}
 
 /** Nobody waits any more for the error of a run that has begun, so the log has it. */
 const tell = (name: string, id: string, begun: Deferred.Deferred<void>, exit: Exit.Exit<unknown, unknown>) =>

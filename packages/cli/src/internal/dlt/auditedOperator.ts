@@ -1,14 +1,34 @@
 /** The operations on dead letters, straight on the cluster, as the audit log tells of them: by the names of the routes of the admin API. */
 import * as AnswersOf from "@eventbus/admin/AnswersOf"
-import { DeadLetterSelection } from "@eventbus/core"
+import { type AuditView, DeadLetterSelection } from "@eventbus/core"
 import type { Audited } from "../audited.ts"
 import type { Operator } from "./operator.ts"
 
 /** Work on a run needs one of them: that for the action of its plan. */
 const worker = ["replay", "discard"]
 
-/** `binding`: its key. */
-export const make = (operator: Operator, { change, view }: Audited, binding: string): Operator => ({
+/** The subject of the operations: `binding` is the key of the binding, `topic` one of its topics. */
+interface Subject {
+  readonly binding: string
+  readonly topic?: string
+}
+
+export const make = (operator: Operator, audited: Audited, { binding, topic }: Subject): Operator =>
+  topic === undefined ? ofBinding(operator, audited, binding) : ofBinding(operator, withTopic(audited, topic), binding)
+
+/** Each entry names the topic, as the parameter of a request does. */
+const withTopic = ({ change, view }: Audited, topic: string): Audited => {
+  const named = <C extends { readonly target?: AuditView.Target }>(command: C): C => ({
+    ...command,
+    target: { topic, ...command.target }
+  })
+  return {
+    change: (command, run, runOf) => change(named(command), run, runOf),
+    view: (command, run) => view(named(command), run)
+  }
+}
+
+const ofBinding = (operator: Operator, { change, view }: Audited, binding: string): Operator => ({
   groups: (states) => view({ action: "groups", binding }, operator.groups(states)),
   page: (query) => view({ action: "records", binding }, operator.page(query)),
   letter: (position) =>

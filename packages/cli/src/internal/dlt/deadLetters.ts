@@ -2,7 +2,7 @@
  * The parts that the commands on dead letters share: the binding, straight on its cluster or in a running process, and their flags.
  */
 import { Configuration } from "@eventbus/config"
-import { Audit, Binding } from "@eventbus/core"
+import { Audit, Binding, type Replay } from "@eventbus/core"
 import { Effect, Layer, Option, References } from "effect"
 import { Flag } from "effect/cli"
 import * as Audited from "../audited.ts"
@@ -21,6 +21,13 @@ import * as RemoteOperator from "./remoteOperator.ts"
 /** The module with the handlers, for the commands that read records as the program does. */
 export const handlers = HandlersModule.flag.pipe(
   Flag.withDescription("The module with the handlers, whose serdes read keys and values. Default: they are bytes"),
+  Flag.optional
+)
+
+/** One of the topics of a binding that reads several. */
+export const topic = Flag.String("topic").pipe(
+  Flag.withMetavar("name"),
+  Flag.withDescription("Of a binding of several topics: the dead letters of this one. Default: lists show all of them"),
   Flag.optional
 )
 
@@ -57,11 +64,14 @@ export const withOperator = <A>(
 ) =>
   Option.match(source.url, {
     onNone: () => onCluster(source, target, use),
-    onSome: (url) => atProcess(url, (asking) => use(RemoteOperator.make(asking, target.binding)))
+    onSome: (url) =>
+      atProcess(url, (asking) =>
+        use(RemoteOperator.make(asking, target.binding, Option.getOrUndefined(source.topic ?? Option.none())))
+      )
   })
 
 const onCluster = Effect.fnUntraced(function* <A>(
-  { profile, brokers, handlers = Option.none() }: Target.Source,
+  { profile, brokers, handlers = Option.none(), topic = Option.none() }: Target.Source,
   { file = "", binding: name }: Target.Target,
   use: (operator: Operator) => Effect.Effect<A, Failed>
 ) {
@@ -74,9 +84,12 @@ const onCluster = Effect.fnUntraced(function* <A>(
   })
   const binding = yield* ConfigurationFile.bindingNamed(bindings, name)
   return yield* Effect.gen(function* () {
-    const operator = DirectOperator.make(yield* Binding.deadLetters(binding), yield* Binding.runs(binding))
+    const letters = yield* ofTopic(Binding.deadLetters(binding), topic)
+    const operator = DirectOperator.make(letters, yield* ofTopic(Binding.runs(binding), topic))
     const key = `${configuration.bindings.find((each) => each.name === name)?.cluster ?? "default"}:${name}`
-    return yield* use(AuditedOperator.make(operator, yield* Audited.make, key))
+    return yield* use(
+      AuditedOperator.make(operator, yield* Audited.make, { binding: key, ...Flags.given("topic", topic) })
+    )
   }).pipe(
     Effect.provide(configuration.audit === undefined ? Layer.empty : Audit.layer(configuration.audit)),
     Effect.mapError(toFailed),
@@ -84,6 +97,13 @@ const onCluster = Effect.fnUntraced(function* <A>(
     Effect.provide(yield* Clusters.layer(configuration, brokers))
   )
 })
+
+/** The commands on one topic, or on all where none is named. */
+const ofTopic = <A extends { readonly ofTopic: (topic: string) => Effect.Effect<A, Replay.InvalidArgument> }, E, R>(
+  all: Effect.Effect<A, E, R>,
+  topic: Option.Option<string>
+): Effect.Effect<A, E | Replay.InvalidArgument, R> =>
+  Option.match(topic, { onNone: () => all, onSome: (name) => Effect.flatMap(all, (each) => each.ofTopic(name)) })
 
 /** The states of a flag, with commas. */
 export const statesOf = <State extends string>(

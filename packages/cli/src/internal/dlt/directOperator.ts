@@ -14,7 +14,7 @@ const aside = Effect.fnUntraced(function* <A, E, R>(run: Effect.Effect<A, E, R>)
 /** The user of the command may read the cluster, so nothing is hidden. */
 const payload = true
 
-export const make = (letters: Replay.DeadLetters, runs: ReplayRun.Runs): Operator => {
+export const make = (letters: Omit<Replay.DeadLetters, "ofTopic">, runs: Omit<ReplayRun.Runs, "ofTopic">): Operator => {
   const receipt: Operator["receipt"] = (id) =>
     Effect.map(runs.receipt(id), (found) => AnswersOf.receiptOf(found, payload))
   return {

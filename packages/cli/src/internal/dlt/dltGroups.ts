@@ -7,12 +7,13 @@ import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Target from "../target.ts"
 import { columns, counted, jsonText } from "../text.ts"
-import { statesOf, withOperator } from "./deadLetters.ts"
+import { statesOf, topic, withOperator } from "./deadLetters.ts"
 
 export const groups = Command.make(
   "groups",
   {
     ...Target.shared(),
+    topic,
     state: Flag.String("state").pipe(
       Flag.withMetavar("state,..."),
       Flag.withDescription(
@@ -39,15 +40,17 @@ export const groups = Command.make(
 )
 
 const textOf = ({ groups, other, foreign, unreadable }: DeadLetterAnswers.Groups): string => {
-  const rows = groups.map(({ fingerprint, count, cameBack, exceptionClass, frame, message = "", first, last }) =>
-    [
-      fingerprint,
-      `${count} to deal with`,
-      cameBack === 0 ? "" : `${cameBack} came back`,
-      first === undefined ? "" : `oldest ${first}`,
-      last === undefined ? "" : `newest ${last}`,
-      [exceptionClass, frame === undefined ? message : `at ${frame}`].join(" ")
-    ].map(LogFormat.oneLine)
+  const rows = groups.map(
+    ({ fingerprint, sourceTopic, count, cameBack, exceptionClass, frame, message = "", first, last }) =>
+      [
+        ...(sourceTopic === undefined ? [] : [sourceTopic]),
+        fingerprint,
+        `${count} to deal with`,
+        cameBack === 0 ? "" : `${cameBack} came back`,
+        first === undefined ? "" : `oldest ${first}`,
+        last === undefined ? "" : `newest ${last}`,
+        [exceptionClass, frame === undefined ? message : `at ${frame}`].join(" ")
+      ].map(LogFormat.oneLine)
   )
   const total = groups.reduce((sum, { count }) => sum + count, 0)
   return [

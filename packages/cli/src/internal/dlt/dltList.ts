@@ -9,13 +9,14 @@ import { refuseUsage } from "../failures.ts"
 import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { columns, jsonText } from "../text.ts"
-import { group, statesOf, withOperator } from "./deadLetters.ts"
+import { group, statesOf, topic, withOperator } from "./deadLetters.ts"
 import { eventText } from "./letterText.ts"
 
 export const list = Command.make(
   "list",
   {
     ...Target.shared(),
+    topic,
     group: Flag.optional(group),
     state: Flag.String("state").pipe(
       Flag.withMetavar("state,..."),
@@ -67,6 +68,7 @@ const textOf = ({ letters, next }: DeadLetterAnswers.Page): string => {
     const { exceptionClass, exceptionMessage = "", history, unreadable } = letter
     const last = history.at(-1)
     return [
+      ...(letters.some(({ sourceTopic }) => sourceTopic !== undefined) ? [letter.sourceTopic ?? ""] : []),
       letter.position,
       letter.state,
       letter.deadLettered ?? "",

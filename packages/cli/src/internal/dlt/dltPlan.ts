@@ -9,7 +9,7 @@ import { refuse, refuseUsage } from "../failures.ts"
 import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { jsonText } from "../text.ts"
-import { handlers, needHandlers, transform, withOperator } from "./deadLetters.ts"
+import { handlers, needHandlers, topic, transform, withOperator } from "./deadLetters.ts"
 import { ended, worked } from "./dltApply.ts"
 import { checkReason, reason } from "./dltRuns.ts"
 import * as Selection from "./dltSelection.ts"
@@ -38,7 +38,7 @@ const ofCopies = {
   )
 }
 
-const all = { ...Target.shared(), handlers, ...always, ...ofCopies }
+const all = { ...Target.shared(), topic, handlers, ...always, ...ofCopies }
 
 const actions = ["replay", "toTier", "discard", "restore"] as const
 
@@ -166,7 +166,7 @@ export const run = Command.make("run", all, (given) =>
   ])
 )
 
-export const discard = Command.make("discard", { ...Target.shared(), ...always }, (given) =>
+export const discard = Command.make("discard", { ...Target.shared(), topic, ...always }, (given) =>
   planned("discard", given)
 ).pipe(
   Command.withShortDescription("Gives dead letters up"),
@@ -178,7 +178,7 @@ export const discard = Command.make("discard", { ...Target.shared(), ...always }
   ])
 )
 
-export const restore = Command.make("restore", { ...Target.shared(), ...always }, (given) =>
+export const restore = Command.make("restore", { ...Target.shared(), topic, ...always }, (given) =>
   planned("restore", given)
 ).pipe(
   Command.withShortDescription("Brings dead letters back that were given up"),

@@ -7,12 +7,13 @@ import { Command, Flag } from "effect/cli"
 import { refuseUsage } from "../failures.ts"
 import * as Target from "../target.ts"
 import { counted, jsonText } from "../text.ts"
-import { withOperator } from "./deadLetters.ts"
+import { topic, withOperator } from "./deadLetters.ts"
 
 export const purge = Command.make(
   "purge",
   {
     ...Target.shared(),
+    topic,
     olderThan: Flag.String("older-than").pipe(
       Flag.withMetavar("age"),
       Flag.withDescription("A duration such as 7d or 12 hours, or a time: ISO-8601 with Z or an offset")

@@ -8,7 +8,7 @@ import { Command } from "effect/cli"
 import { refuse } from "../failures.ts"
 import * as Target from "../target.ts"
 import { columns, counted, indent, jsonText } from "../text.ts"
-import { handlers, needHandlers, transform, withOperator } from "./deadLetters.ts"
+import { handlers, needHandlers, topic, transform, withOperator } from "./deadLetters.ts"
 import * as Selection from "./dltSelection.ts"
 import * as TransformedText from "./transformedText.ts"
 
@@ -16,6 +16,7 @@ export const rehearse = Command.make(
   "rehearse",
   {
     ...Target.shared(),
+    topic,
     handlers,
     transform,
     diff: TransformedText.flag,

@@ -9,12 +9,12 @@ import { refuse } from "../failures.ts"
 import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { columns, jsonText } from "../text.ts"
-import { handlers, withOperator } from "./deadLetters.ts"
+import { handlers, topic, withOperator } from "./deadLetters.ts"
 import { eventText } from "./letterText.ts"
 
 export const show = Command.make(
   "show",
-  { ...Target.shared("partition@offset"), handlers },
+  { ...Target.shared("partition@offset"), topic, handlers },
   Effect.fnUntraced(function* ({ json, ...source }) {
     const target = yield* Target.read(source, ["partition@offset"])
     const [text = ""] = target.further

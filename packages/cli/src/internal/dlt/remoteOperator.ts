@@ -9,19 +9,21 @@ import type { Failed, Operator } from "./operator.ts"
 /** How often the command asks for the end of something that the process does. */
 const pollInterval = "500 millis"
 
-/** The operations on a binding of the process. */
-export const make = (asking: Asking, name: string): Operator => {
+/** The operations on a binding of the process, or on one of its topics. */
+export const make = (asking: Asking, name: string, topic?: string): Operator => {
   const { asked, client } = asking
+  const ofTopic = topic === undefined ? {} : { topic }
   const ofRun = (id: string) => ({ params: { name, id } })
   const receipt: Operator["receipt"] = (id) => asked(client.runs.receipt(ofRun(id)))
   return {
-    groups: (state) => asked(client.letters.groups({ params: { name }, query: state === undefined ? {} : { state } })),
+    groups: (state) =>
+      asked(client.letters.groups({ params: { name }, query: state === undefined ? ofTopic : { state, ...ofTopic } })),
     page: ({ fingerprint, states, searchesPayload: _, ...rest }) =>
       asked(
         client.letters.records({
           params: { name },
           query: {
-            ...rest,
+            ...{ ...rest, ...ofTopic },
             ...(fingerprint === undefined ? {} : { group: fingerprint }),
             ...(states === undefined ? {} : { state: states })
           }
@@ -29,18 +31,29 @@ export const make = (asking: Asking, name: string): Operator => {
       ),
     letter: (position) =>
       Effect.catchIf(
-        asked(client.letters.record({ params: { name, position: DeadLetterSelection.formatPosition(position) } })),
+        asked(
+          client.letters.record({
+            params: { name, position: DeadLetterSelection.formatPosition(position) },
+            query: ofTopic
+          })
+        ),
         ({ _tag }) => _tag === "DeadLetterNotFound",
         () => Effect.undefined
       ),
-    rehearse: (selection, options) => rehearsed(asking, name, { select: selectOf(selection), ...options }),
+    rehearse: (selection, options) =>
+      rehearsed(asking, { name, query: ofTopic }, { select: selectOf(selection), ...options }),
     transformed: (positions, transform) =>
       Effect.forEach(positions.map(DeadLetterSelection.formatPosition), (position) =>
-        asked(client.letters.transformed({ params: { name, position }, query: { transform } }))
+        asked(client.letters.transformed({ params: { name, position }, query: { transform, ...ofTopic } }))
       ),
     purge: (beforeMillis) =>
-      asked(client.deadLetters.purge({ params: { name }, query: { olderThan: new Date(beforeMillis).toISOString() } })),
-    plan: (request) => asked(client.runs.makePlan({ params: { name }, payload: bodyOf(request) })),
+      asked(
+        client.deadLetters.purge({
+          params: { name },
+          query: { olderThan: new Date(beforeMillis).toISOString(), ...ofTopic }
+        })
+      ),
+    plan: (request) => asked(client.runs.makePlan({ params: { name }, query: ofTopic, payload: bodyOf(request) })),
     getPlan: (id) => asked(client.runs.plan(ofRun(id))),
     work: Effect.fnUntraced(function* (verb, id, begun) {
       const run = { ...ofRun(id), payload: {} }
@@ -62,8 +75,12 @@ export const make = (asking: Asking, name: string): Operator => {
   }
 }
 
-const rehearsed = Effect.fnUntraced(function* ({ asked, client }: Asking, name: string, payload: object) {
-  let found = yield* asked(client.letters.rehearse({ params: { name }, payload }))
+const rehearsed = Effect.fnUntraced(function* (
+  { asked, client }: Asking,
+  { name, query }: { readonly name: string; readonly query: { readonly topic?: string } },
+  payload: object
+) {
+  let found = yield* asked(client.letters.rehearse({ params: { name }, query, payload }))
   while (found.status === "running") {
     yield* Effect.sleep(pollInterval)
     found = yield* asked(client.letters.rehearsal({ params: { name, id: found.id } }))

@@ -22,7 +22,7 @@ const rules: ReadonlyArray<readonly [place: RegExp, causes: ReadonlyArray<string
   [/^retry\.(nonR|r)etryableExceptions/, ["retry.retryableExceptions", "retry.nonRetryableExceptions"]],
   [/^retry\.skipToTierMapping/, ["retry.skipToTierMapping", ...tiers, "orderingMode"]],
   [/^retry$/, [...tiers, "orderingMode"]],
-  [/^(topic$|naming$|deadLetter|retry\.tiers$)/, names]
+  [/^(topic$|topic\[|naming$|deadLetter|retry\.tiers$)/, names]
 ]
 
 /** Whether a problem at this path, below the binding, may come from a refused key. */

@@ -66,7 +66,7 @@ const valueOf = (text: string, shape: Shape.Shape, name: string, source: Node.So
   const scalar = (value: string): Node.Scalar => ({
     ...{ _tag: "Scalar", source, offset: 0, value, template: `the text of ${name}` }
   })
-  if (Shape.select(shape, "List") === undefined || Shape.select(shape, "Leaf") !== undefined) return scalar(text)
+  if (!Shape.isList(shape, text)) return scalar(text)
   const items = text.split(",").map((item) => item.trim())
   return { _tag: "List", source, offset: 0, items: items.filter((item) => item !== "").map(scalar) }
 }

@@ -45,8 +45,7 @@ const plain = (node: Node.Node, shape: Shape.Shape): unknown => {
       if (node.template === undefined || typeof node.value !== "string") return node.value
       const text = node.value
       const leaf = Shape.select(shape, "Leaf")
-      if (leaf === undefined && Shape.select(shape, "List") !== undefined)
-        return text.split(",").map((item) => item.trim())
+      if (Shape.isList(shape, text)) return text.split(",").map((item) => item.trim())
       if (leaf?.takesNumber && number.test(text.trim())) return Number(text)
       return leaf?.takesBoolean && (text === "true" || text === "false") ? text === "true" : text
     }

@@ -18,6 +18,8 @@ export interface SettingInfo {
   readonly isDuration?: boolean
   /** True for a value that no message may show. */
   readonly secret?: boolean
+  /** True for a text that never has a comma in it: where the key takes a list too, a variable with commas is one. */
+  readonly hasNoComma?: boolean
   /** True for a text that may have a user and a password in front of an `@`. No message shows them. */
   readonly hasUser?: boolean
   /** The default as a file would write it. */
@@ -118,8 +120,18 @@ export const topicName = (description: string) =>
   Schema.String.check(check((value) => TopicName.illegal(value) === undefined)).annotate({
     allowed: "a topic name: 1 to 249 characters out of a-z A-Z 0-9 . _ -",
     json: { type: "string", minLength: 1, maxLength: 249, pattern: "^[a-zA-Z0-9._-]+$" },
+    hasNoComma: true,
     description
   })
+
+/** The name of a topic, or a list of names. */
+export const topicNames = (description: string) =>
+  Schema.Union([
+    topicName("The name of a topic."),
+    Schema.Array(topicName("The name of a topic."))
+      .check(Schema.isMinLength(1))
+      .annotate({ description: "Names of topics." })
+  ]).annotate({ description })
 
 /** A secret text, which no message shows. */
 export const secret = (description: string) =>

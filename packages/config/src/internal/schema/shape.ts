@@ -112,6 +112,13 @@ export const select = <T extends Shape["_tag"]>(
   return found?._tag === tag ? (found as Extract<Shape, { readonly _tag: T }>) : undefined
 }
 
+/** Whether the text of a variable is a list with commas, where the shape takes one. */
+export const isList = (shape: Shape, text: string): boolean => {
+  if (select(shape, "List") === undefined) return false
+  const leaf = select(shape, "Leaf")
+  return leaf === undefined || (leaf.info.hasNoComma === true && text.includes(","))
+}
+
 export const description = (shape: Shape): string =>
   shape._tag === "Leaf" ? shape.info.description : shape.description
 

@@ -44,10 +44,10 @@ const checked = Effect.fnUntraced(function* ({ before, afterMillis, binding, lim
   if (afterMillis !== undefined) yield* Arguments.time("page", "afterMillis", afterMillis)
   if (binding !== undefined && (typeof binding !== "string" || binding === ""))
     return yield* Arguments.refuse("page", "binding", binding, "the name of a binding, or {cluster}:{binding}")
-  const offset = before === undefined ? undefined : PageCursor.read(before)
-  if (before !== undefined && offset?.length !== 1)
+  const [offsets, ...others] = (before === undefined ? undefined : PageCursor.read(before)) ?? []
+  if (before !== undefined && (offsets?.length !== 1 || others.length > 0))
     return yield* Arguments.refuse("page", "before", before, "the cursor of a page before")
-  return offset?.[0]
+  return offsets?.[0]
 })
 
 const read = Effect.fnUntraced(function* (
@@ -95,7 +95,7 @@ const read = Effect.fnUntraced(function* (
     position = next
     block = BigInts.min(block * 2n, largestBlock)
   }
-  return { entries, next: position > logStart ? PageCursor.write([position]) : undefined }
+  return { entries, next: position > logStart ? PageCursor.write([[position]]) : undefined }
 })
 
 /** A plain name is that of a binding of whatever cluster. */

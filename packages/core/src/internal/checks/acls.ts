@@ -4,6 +4,7 @@ import type { AclOperation, Admin, AuthorizedOperations, RequiredAcl } from "../
 import * as TopicName from "../../TopicName.ts"
 import * as ReplayJournal from "../replay/replayJournal.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 import type { PlannedTopic } from "./planTypes.ts"
 
 /** The access that a binding requires to one topic. */
@@ -77,19 +78,18 @@ export const findMissing = (
 
 /** The access that a binding requires to its topics. Some dead letter strategies also read the dead letter topic, and keep a journal of what is dealt with. */
 export const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<TopicAccess> => {
-  const { topic, tiers, deadLetterTopic } = definition
   const createIfMissing = definition.missingTopics === "create"
   const access = (name: string, role: PlannedTopic["role"], created: boolean): TopicAccess => ({
     topic: name,
     operations: operationsOn(role, definition),
     createIfMissing: created
   })
-  return [
+  return Sources.of(definition).flatMap(({ topic, tiers, deadLetterTopic }) => [
     access(topic, "source", false),
     ...tiers.topics.map((tier) => access(tier.topic, "retry", createIfMissing)),
     access(deadLetterTopic, "dead-letter", createIfMissing),
     ...(readsDeadLetters(definition) ? [access(ReplayJournal.topicOf(deadLetterTopic), "replay-journal", true)] : [])
-  ]
+  ])
 }
 
 /** The groups that a binding joins. */

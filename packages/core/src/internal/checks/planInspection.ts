@@ -27,14 +27,13 @@ export const inspect = Effect.fnUntraced(function* (
     const config = yield* Effect.orElseSucceed(admin.topicConfig(topic), () => new Map<string, string>())
     found.set(topic, { ...description, config })
   }
-  const source = plan.topics.find(({ role }) => role === "source")
-  const sourceFound = source === undefined ? undefined : found.get(source.topic)
   return [
     ...plan.topics.flatMap((topic) => {
       const there = found.get(topic.topic)
-      return there === undefined ? missing(topic, sourceFound) : misfits(topic, there, sourceFound)
+      const source = found.get(topic.source)
+      return there === undefined ? missing(topic, source) : misfits(topic, there, source)
     }),
-    ...(sourceFound === undefined ? [] : idleConsumers(plan, sourceFound)),
+    ...idleConsumers(plan, found),
     ...(yield* missingAcls(plan, admin)),
     ...(yield* inspectGroup(plan, admin, existing)),
     ...(yield* sharedTopics(plan, admin, existing))
@@ -129,8 +128,12 @@ const misfits = (
   return findings
 }
 
-const idleConsumers = (plan: Plan, source: Found): ReadonlyArray<Finding> =>
-  plan.consumers
+/** A consumer works as long as one of the topics has a partition for it. */
+const idleConsumers = (plan: Plan, found: ReadonlyMap<string, Found>): ReadonlyArray<Finding> => {
+  const sources = plan.topics.filter(({ role }) => role === "source").map(({ topic }) => found.get(topic))
+  if (!sources.every((each) => each !== undefined)) return []
+  const source = sources.reduce((most, each) => (each.partitions > most.partitions ? each : most))
+  return plan.consumers
     .filter(({ topics, members }) => topics.includes(source.topic) && members > source.partitions)
     .map(({ groupId, members }) => ({
       severity: "warning",
@@ -138,6 +141,7 @@ const idleConsumers = (plan: Plan, source: Found): ReadonlyArray<Finding> =>
       subject: groupId,
       message: `concurrency is ${members}, topic '${source.topic}' has ${pluralize(source.partitions, "partition")}: ${pluralize(members - source.partitions, "consumer")} of each process will be idle.`
     }))
+}
 
 const bytesOf = ({ config }: Found): number | undefined => {
   const bytes = Number(config.get("max.message.bytes"))

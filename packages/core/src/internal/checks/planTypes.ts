@@ -27,6 +27,8 @@ export interface Plan {
 export interface PlannedTopic {
   readonly topic: string
   readonly role: "source" | "retry" | "dead-letter" | "replay-journal"
+  /** The topic of the binding that it is derived from; a source is its own. */
+  readonly source: string
   /** The ACLs that the binding requires on the topic. The strategies that read dead letters (scheduled replay, custom) require `Read` on the dead letter topic. */
   readonly operations: ReadonlyArray<AclOperation>
   /** How long a record waits in a retry topic, milliseconds; undefined for other topics. */
@@ -67,6 +69,7 @@ export interface PlannedDelivery {
   readonly last: TimeRange
 }
 
+/** Of a binding of several topics, those of the first one: the others have the same times in retry topics of their own. */
 export interface RetryTimes {
   /** The first 100 deliveries, in order. */
   readonly deliveries: ReadonlyArray<PlannedDelivery>

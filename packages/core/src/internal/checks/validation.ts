@@ -14,6 +14,8 @@ import * as BindingKey from "../settings/bindingKey.ts"
 import * as GivenOptions from "../settings/givenOptions.ts"
 import * as Ids from "../settings/ids.ts"
 import * as Origins from "../settings/origins.ts"
+import * as Sources from "../settings/sources.ts"
+import * as SourceTopics from "./sourceTopics.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => {
@@ -24,10 +26,7 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
 
 /** The rules that the settings break. Each setting by itself is of its kind. */
 const broken = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => [
-  ...topicName("topic", definition.topic),
-  ...topicName("deadLetterTopic", definition.deadLetterTopic),
-  ...derivedNames(definition),
-  ...journals(definition),
+  ...SourceTopics.problems(definition),
   ...Origins.among(definition, derivedTopics(definition), "of this binding"),
   ...staticMembers(definition),
   ...adopted(definition),
@@ -41,40 +40,6 @@ const broken = (definition: BindingDefinition<unknown>): ReadonlyArray<Configura
     path: `retry.${found.path}`
   }))
 ]
-
-/** Checks the names of the derived topics: they must be legal and distinct from each other and from the source (ruling 1). */
-const derivedNames = ({ topic, tiers, deadLetterTopic, naming }: BindingDefinition<unknown>) => {
-  const retry = tiers.topics.map((tier) => tier.topic)
-  if (TopicName.illegal(topic) !== undefined) return []
-  return DerivedNames.problems({ retry, deadLetter: deadLetterTopic }, [topic])
-    .filter(({ name }) => retry.includes(name) || TopicName.illegal(name) === undefined)
-    .map(({ name, reason }) =>
-      issue(
-        retry.includes(name) ? "retry.tiers" : "deadLetterTopic",
-        name,
-        `topic names that Kafka can tell apart: ${reason} (naming strategy ${naming.name})`
-      )
-    )
-}
-
-/** Every dead letter topic has a journal of its replays beside it, which a command makes, too: its name must be legal, and nobody reads a journal as a source (ruling 81). */
-const journals = ({ topic, deadLetterTopic }: BindingDefinition<unknown>) => {
-  const journalled = DerivedNames.journalOf(topic)
-  return [
-    ...(TopicName.illegal(deadLetterTopic) !== undefined
-      ? []
-      : topicName("deadLetter.journal", DerivedNames.journal(deadLetterTopic))),
-    ...(journalled === undefined
-      ? []
-      : [
-          issue(
-            "topic",
-            topic,
-            `a topic of records: this is the name of the journal of dead letter topic '${journalled}'`
-          )
-        ])
-  ]
-}
 
 /** Kafka takes 249 characters as `group.instance.id`, and the host's name and a number follow the binding's. */
 const staticMembers = ({ name, staticMembership }: BindingDefinition<unknown>) =>
@@ -122,12 +87,14 @@ export const conflicts = (
   return Array.from(others).flatMap((other) => {
     const sameContainers = containersApart(definition, other)
     if (other.cluster !== definition.cluster) return sameContainers
-    if (other.groupId === definition.groupId && other.topic === definition.topic) {
-      const apart = `another group: binding '${other.name}' reads '${other.topic}' in this one, so each record would reach only one of the two bindings`
+    const [topics, theirTopics] = [Sources.topicsOf(definition), Sources.topicsOf(other)]
+    const both = topics.find((topic) => theirTopics.includes(topic))
+    if (other.groupId === definition.groupId && both !== undefined) {
+      const apart = `another group: binding '${other.name}' reads '${both}' in this one, so each record would reach only one of the two bindings`
       return [issue("groupId", definition.groupId, apart)]
     }
     const theirs = derivedTopics(other)
-    const shared = own.filter((topic) => theirs.some(isSame(topic)))
+    const shared = own.filter((topic) => theirs.some(SourceTopics.isSame(topic)))
     const separate = `another name: binding '${other.name}' uses this topic too; naming: TopicName.perGroup separates groups`
     return [
       ...sameContainers,
@@ -136,20 +103,24 @@ export const conflicts = (
       ...shared.map((topic) => issue("naming", topic, separate)),
       ...Origins.among(definition, theirs, `of binding '${other.name}'`),
       ...Origins.among(other, own, `of binding '${definition.name}'`),
-      ...own
-        .filter(isSame(other.topic))
-        .map((topic) =>
-          issue("naming", topic, `a name other than the source topic '${other.topic}' of binding '${other.name}'`)
-        ),
-      ...theirs
-        .filter(isSame(definition.topic))
-        .map((topic) =>
-          issue(
-            "topic",
-            definition.topic,
-            `a topic other than '${topic}', which binding '${other.name}' publishes its failed records to`
+      ...theirTopics.flatMap((source) =>
+        own
+          .filter(SourceTopics.isSame(source))
+          .map((topic) =>
+            issue("naming", topic, `a name other than the source topic '${source}' of binding '${other.name}'`)
           )
-        )
+      ),
+      ...topics.flatMap((source, at) =>
+        theirs
+          .filter(SourceTopics.isSame(source))
+          .map((topic) =>
+            issue(
+              SourceTopics.pathOf(definition, at),
+              source,
+              `a topic other than '${topic}', which binding '${other.name}' publishes its failed records to`
+            )
+          )
+      )
     ]
   })
 }
@@ -196,14 +167,9 @@ const groupsApart = (deriving: BindingDefinition<unknown>, other: BindingDefinit
       ]
     : []
 
-const isSame = (a: string) => (b: string) => a === b || DerivedNames.collide(a, b)
-
 /** The topics that the binding publishes to by itself. */
-export const derivedTopics = ({ tiers, deadLetterTopic }: BindingDefinition<unknown>): ReadonlyArray<string> => [
-  ...tiers.topics.map(({ topic }) => topic),
-  deadLetterTopic,
-  DerivedNames.journal(deadLetterTopic)
-]
+export const derivedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
+  Sources.of(definition).flatMap(SourceTopics.derivedOf)
 
 const issue = (path: string, found: unknown, allowed: string): ConfigurationIssue => ({
   path,
@@ -244,11 +210,6 @@ const clusterAlias = (alias: string) =>
 /** The problem of an unknown cluster alias. */
 export const unknownCluster = ({ cluster, known }: UnknownCluster): ConfigurationIssue =>
   issue("cluster", cluster, `one of the clusters that are known: ${known.join(", ")}`)
-
-const topicName = (path: string, value: string) => {
-  const reason = TopicName.illegal(value)
-  return reason === undefined ? [] : [issue(path, value, `a legal topic name: ${reason}`)]
-}
 
 /** Two heartbeats may get lost before the session expires (Kafka's rule of thumb, connector seed §4.9). */
 const heartbeats = ({ sessionTimeoutMillis, heartbeatIntervalMillis }: BindingDefinition<unknown>) =>

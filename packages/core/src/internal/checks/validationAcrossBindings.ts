@@ -4,6 +4,7 @@
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as Sources from "../settings/sources.ts"
 import * as Validation from "./validation.ts"
 
 /** The problems of each binding, by its index. A conflict between two bindings is a problem of the later one. */
@@ -58,9 +59,11 @@ const namesOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> 
 }
 
 const topicsOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
-  [definition.topic, ...Validation.derivedTopics(definition), ...(definition.deadLetter.settings.origins ?? [])].map(
-    (name) => `topic ${String(name).replaceAll(".", "_")}`
-  )
+  [
+    ...Sources.topicsOf(definition),
+    ...Validation.derivedTopics(definition),
+    ...(definition.deadLetter.settings.origins ?? [])
+  ].map((name) => `topic ${String(name).replaceAll(".", "_")}`)
 
 const containersOf = (definition: BindingDefinition<unknown>): ReadonlyArray<string> =>
   Validation.containersOf(definition).map((name) => `container ${name}`)

@@ -8,6 +8,7 @@ import * as Defaults from "../../Defaults.ts"
 import type { DeadLetters } from "../../Replay.ts"
 import * as Groups from "../letters/groups.ts"
 import * as LetterPages from "../letters/letterPages.ts"
+import type { LettersTarget } from "../letters/lettersTarget.ts"
 import * as OneLetter from "../letters/oneLetter.ts"
 import * as Rehearsal from "../letters/rehearsal.ts"
 import * as TransformedLetters from "../letters/transformedLetters.ts"
@@ -18,11 +19,27 @@ import * as Depth from "./replayDepth.ts"
 import * as Listing from "./replayListing.ts"
 import * as Stats from "./replayStats.ts"
 
-export interface DeadLetterCommands extends DeadLetters {
+/** Of one dead letter topic. */
+export interface DeadLetterCommands extends Omit<DeadLetters, "ofTopic"> {
   readonly replayDue: Replay.Replays["replayDue"]
   /** Counts the dead letters that wait, for the gauge. */
   readonly countWaiting: (admin: Admin) => Effect.Effect<number, BrokerError>
 }
+
+const targetOf = (
+  { deadLetter, deadLetterTopic, groupId, adopts, maxBufferedBytes }: BindingDefinition<unknown>,
+  broker: Broker["Service"]
+) => {
+  const { maxReplays = Defaults.deadLetter.maxReplays } = deadLetter.settings
+  return { broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes }
+}
+
+/** The dead letter topic as lists read it. Of a binding of several topics they say which one a letter is of. */
+export const listTarget = (definition: BindingDefinition<unknown>, broker: Broker["Service"]): LettersTarget => ({
+  ...targetOf(definition, broker),
+  ownFingerprint: definition.deadLetter.settings.fingerprint,
+  sourceTopic: definition.otherSources.length === 0 ? undefined : definition.topic
+})
 
 /** `services` are those that the binding's layer for rehearsals may require. */
 export const make = <R>(
@@ -31,30 +48,30 @@ export const make = <R>(
   hostname: string,
   services: Context.Context<R>
 ): DeadLetterCommands => {
-  const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes } = definition
-  const { maxReplays = Defaults.deadLetter.maxReplays, origins } = deadLetter.settings
-  const target = { broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes }
+  const { deadLetter, topic, tiers } = definition
+  const { origins } = deadLetter.settings
+  const target = targetOf(definition, broker)
   const replays = Replay.make({
     ...target,
     ...{ tiers, sourceTopic: topic, hostname },
     origins,
     ownsPosition: deadLetter._tag !== "Custom"
   })
-  const listTarget = { ...target, ownFingerprint: deadLetter.settings.fingerprint }
+  const list = listTarget(definition, broker)
   return {
     ...replays,
     countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
     restored: Listing.restored(target),
     stats: Stats.stats(target),
-    groups: (options) => Groups.groups(listTarget, options),
-    letters: (query) => LetterPages.page(listTarget, query),
-    letter: (position) => OneLetter.letter(listTarget, definition.serdes, position),
+    groups: (options) => Groups.groups(list, options),
+    letters: (query) => LetterPages.page([list], query),
+    letter: (position) => OneLetter.letter(list, definition.serdes, position),
     transforms: Array.from(definition.transforms.keys()),
-    transformed: (positions, name) => TransformedLetters.transformed(listTarget, definition, positions, name),
+    transformed: (positions, name) => TransformedLetters.transformed(list, definition, positions, name),
     rehearse: (selection, options) =>
-      Rehearsal.rehearse({ ...listTarget, definition, hostname, services }, selection, options),
-    list: (page) => Listing.list(listTarget, page),
+      Rehearsal.rehearse({ ...list, definition, hostname, services }, selection, options),
+    list: (page) => Listing.list(list, page),
     purge: (beforeMillis, options) =>
       Effect.andThen(Arguments.time("purge", "beforeMillis", beforeMillis), Stats.purge(target, beforeMillis, options))
   }

@@ -6,6 +6,7 @@ import * as UserFunction from "../../UserFunction.ts"
 import * as DerivedNames from "../base/derivedNames.ts"
 import type * as DeadLetterHeaders from "../record/deadLetterHeaders.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 
 /** The topic that the binding's `topicFor` names, if it can be created and the binding does not read it; the binding's dead letter topic otherwise. */
 export const deadLetterTarget = (
@@ -28,7 +29,7 @@ export const deadLetterTarget = (
 }
 
 /** A dead letter in a topic that the binding reads would come back as a new record, for ever. */
-const isRead = ({ topic, tiers }: BindingDefinition<unknown>, target: string): boolean =>
-  [topic, ...tiers.topics.map((tier) => tier.topic)].some(
+const isRead = (definition: BindingDefinition<unknown>, target: string): boolean =>
+  [...Sources.topicsOf(definition), ...Sources.retryTopicsOf(definition)].some(
     (read) => read === target || DerivedNames.collide(read, target)
   )

@@ -7,7 +7,8 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as BindingAnnotations from "../settings/bindingAnnotations.ts"
-import { type BindingDefinition, groupOf } from "../settings/bindingDefinition.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 import type { ConsumerContext } from "./consumerContext.ts"
 
 type Annotations = Readonly<Record<string, unknown>>
@@ -71,6 +72,6 @@ const readFrom = (event: EventBusEvent): Pick<ConsumerRecord, "topic" | "partiti
 const ofSource = (event: EventBusEvent, topic: string | undefined, { definition, hostname }: Source): Annotations => ({
   ...(topic === undefined
     ? { consumerGroup: definition.groupId }
-    : { consumerGroup: groupOf(definition, topic), retryTier: definition.tiers.ofTopic(topic)?.first ?? 0 }),
+    : { consumerGroup: Sources.groupOf(definition, topic), retryTier: Sources.tierOf(definition, topic)?.first ?? 0 }),
   ...("consumer" in event ? { consumerInstance: `${hostname}-${event.consumer}` } : {})
 })

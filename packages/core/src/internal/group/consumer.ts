@@ -25,9 +25,9 @@ import type { Partition } from "../partition/partition.ts"
 import type { PauseReasons } from "../partition/pauseReasons.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import * as RetryState from "../record/retryState.ts"
-import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as Sources from "../settings/sources.ts"
 import type { BindingLimits } from "../slots/concurrencyLimits.ts"
 import * as Assignments from "./assignments.ts"
 import { inspectTopics } from "./topicInspection.ts"
@@ -64,14 +64,15 @@ export interface Subscription {
 }
 
 /**
- * The subscriptions of a binding, one per consumer. They read main topic and retry topics together, or a separate consumer reads the retry topics
+ * The subscriptions of a binding, one per consumer. They read its topics and their retry topics together, or a separate consumer reads the retry topics
  * (`consumer: "separate"`).
  */
 export const subscriptions = (definition: BindingDefinition<unknown>): ReadonlyArray<Subscription> => {
-  const { topic, groupId, tiers, retry, concurrency } = definition
-  const retryTopics = tiers.topics.map((tier) => tier.topic)
+  const { groupId, retry, concurrency } = definition
+  const topics = Sources.topicsOf(definition)
+  const retryTopics = Sources.retryTopicsOf(definition)
   const isSeparate = retry.consumer === "separate" && retryTopics.length > 0
-  const main = { groupId, topics: isSeparate ? [topic] : [topic, ...retryTopics] }
+  const main = { groupId, topics: isSeparate ? topics : [...topics, ...retryTopics] }
   const all = Array.from({ length: concurrency }, () => main)
   return isSeparate ? [...all, { groupId: TopicName.retryGroup(groupId), topics: retryTopics }] : all
 }
@@ -107,7 +108,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const assignments = yield* Assignments.make({
     context,
     onGuarded: () => guarded.openUnsafe(),
-    contextOf: tierContexts(options, context),
+    contextOf: topicContexts(options, context),
     session,
     broker: options.broker,
     foreignRecords: yield* ForeignRecords.make(context),
@@ -173,7 +174,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     fetchMaxWait: definition.fetchMaxWaitMillis,
     maxPartitionFetchBytes: definition.maxPartitionFetchBytes,
     maxRecordBytes: definition.maxBufferedBytes,
-    maxBytesByTopic: new Map(definition.tiers.topics.map(({ topic }) => [topic, waitingBytes])),
+    maxBytesByTopic: new Map(Sources.retryTopicsOf(definition).map((topic) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
     // No other client is in the group of the retry topics.
     ...(options.subscription.groupId === definition.groupId && {
@@ -244,15 +245,22 @@ const makeContext = Effect.fnUntraced(function* <R>(
   } satisfies ConsumerContext<R>
 })
 
-/** The context of each retry topic, made when its first partition is assigned. */
-const tierContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) => {
-  const made = new Map<TierTopic, ConsumerContext<R>>()
-  return (tier: TierTopic): ConsumerContext<R> => {
-    const known = made.get(tier)
-    if (known !== undefined) return known
-    const retryPosition = (record: ConsumerRecord) => RetryState.positionOf(record, tier, main.definition)
-    const context = { ...main, limits: options.limits.ofTier(tier), receiver: { ...main.receiver, retryPosition } }
-    made.set(tier, context)
+/** The context of each topic and retry topic, made when its first partition is assigned. */
+const topicContexts = <R>(options: ConsumerOptions<R>, main: ConsumerContext<R>) => {
+  const made = new Map<string, ConsumerContext<R>>()
+  const make = (topic: string): ConsumerContext<R> => {
+    const definition = Sources.ofTopic(main.definition, topic)
+    const tier = definition.tiers.ofTopic(topic)
+    if (tier === undefined) return definition === main.definition ? main : { ...main, definition }
+    const retryPosition = (record: ConsumerRecord) => RetryState.positionOf(record, tier, definition)
+    return {
+      ...{ ...main, definition },
+      ...{ limits: options.limits.ofTier(tier), receiver: { ...main.receiver, retryPosition } }
+    }
+  }
+  return (topic: string): ConsumerContext<R> => {
+    const context = made.get(topic) ?? make(topic)
+    made.set(topic, context)
     return context
   }
 }

@@ -14,6 +14,7 @@ import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as Sources from "../settings/sources.ts"
 
 export interface DeletedTopics {
   /** The consumer has lost these partitions. */
@@ -112,7 +113,7 @@ export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope)
   return {
     lost: (partitions) => gaveUp(partitions, () => true),
     // In a rebalance many members give up partitions of the main topic with unread records. Only the next assignment tells of these: retry topics are few.
-    revoked: (partitions) => gaveUp(partitions, (topic) => context.definition.tiers.ofTopic(topic) !== undefined),
+    revoked: (partitions) => gaveUp(partitions, (topic) => Sources.tierOf(context.definition, topic) !== undefined),
     assigned: (partitions) =>
       Effect.sync(() => {
         const found = new Map(partitions.map((each) => [each.topic, each]))

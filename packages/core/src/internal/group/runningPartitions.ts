@@ -16,15 +16,15 @@ import * as Tracing from "../observe/tracing.ts"
 import * as Partition from "../partition/partition.ts"
 import type { WaterMarks } from "../partition/partitionOptions.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
-import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as Sources from "../settings/sources.ts"
 import { CurrentHandler } from "./currentHandler.ts"
 
 export interface RunningPartitionsOptions<R> {
   readonly context: ConsumerContext<R>
-  /** The context for records of a retry topic, with the concurrency limits of its tier. */
-  readonly contextOf: (tier: TierTopic) => ConsumerContext<R>
+  /** The context for records of a topic: with the names that are derived from it, and in a retry topic with the concurrency limits of its tier. */
+  readonly contextOf: (topic: string) => ConsumerContext<R>
   readonly session: ConsumerSession
   /** Takes the records of other groups out of what is handled. */
   readonly foreignRecords: ForeignRecords
@@ -157,7 +157,7 @@ const process = <R>(
   reopen: Effect.Effect<void>
 ) => {
   const { session, broker, foreignRecords } = options
-  const context = partition.tier === undefined ? options.context : options.contextOf(partition.tier)
+  const context = options.contextOf(partition.topic)
   const processing = Processing.processPartition({ context, partition, session, broker, foreignRecords, reopen })
   return LogAnnotations.annotated(
     Tracing.withoutTracing(context, UserFunction.checkSteps(processing)),
@@ -177,7 +177,7 @@ const makePartition = <R>(
   return Effect.map(
     Partition.make({
       ...{ topic, partition, generation, position, metadata, logEnd, session, onGuarded },
-      tier: definition.tiers.ofTopic(topic),
+      tier: Sources.tierOf(definition, topic),
       counters: context.metrics.countersOf({ topic, partition }),
       // A transaction commits its own offsets, so the committer must find nothing to commit.
       committed: isTransactional ? position : committed,
@@ -196,11 +196,12 @@ const makePartition = <R>(
 
 /** Partitions share the buffer equally. Retry topics together get a quarter of it, because their records mostly wait. */
 const bufferShare = (
-  { tiers, maxBufferedRecords, maxBufferedBytes }: BindingDefinition<unknown>,
+  definition: BindingDefinition<unknown>,
   topic: string,
   all: ReadonlyArray<RunningPartition>
 ): WaterMarks => {
-  const isTier = tiers.ofTopic(topic) !== undefined
+  const { maxBufferedRecords, maxBufferedBytes } = definition
+  const isTier = Sources.tierOf(definition, topic) !== undefined
   const retrying = all.filter(({ partition }) => partition.tier !== undefined).length
   const others = all.length - retrying
   const portion = retrying === 0 || others === 0 ? 1 : isTier ? 0.25 : 0.75

@@ -10,6 +10,7 @@ import * as FirstRead from "../partition/firstRead.ts"
 import * as FormerTopic from "../partition/formerTopic.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as Sources from "../settings/sources.ts"
 import { reportGap } from "./reportGap.ts"
 import * as Running from "./runningPartitions.ts"
 
@@ -65,7 +66,7 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
         // The offset of the former topic is overwritten, also when reading starts at the earliest record.
         open(event, assigned, { ...start, anchored: start.anchored && !isFormer }, firstReadMillis)
       // A retry topic always starts at its earliest record: a copy may be published before the group reads the topic.
-      const isRetry = definition.tiers.ofTopic(assigned.topic) !== undefined
+      const isRetry = Sources.tierOf(definition, assigned.topic) !== undefined
       if (isRetry || definition.autoOffsetReset === "earliest") {
         return openAt(StartPosition.afterAssignment(assigned, "earliest"))
       }

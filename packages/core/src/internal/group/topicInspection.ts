@@ -1,14 +1,16 @@
 /**
  * Looks at the topics of a binding when one of its consumers has started. Its first records do not wait for that.
  */
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import type { Broker } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
 import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import type { BindingFailures } from "../observe/ongoingFailures.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as Sources from "../settings/sources.ts"
 
 /** The look for other groups fetches records. It begins when the first records of the binding itself have been fetched. */
 const startMillis = 1_000
@@ -33,24 +35,30 @@ export const inspectTopics = ({
   subscription
 }: StartedConsumer): Effect.Effect<void> => {
   const of = { ...BindingKey.onEvent(definition), consumer: index }
-  const { topic, concurrency } = definition
-  if (!subscription.topics.includes(topic)) return Effect.void
+  const { concurrency } = definition
+  const topics = Sources.topicsOf(definition)
+  if (!topics.every((topic) => subscription.topics.includes(topic))) return Effect.void
+  const unavailable = (topic: string, error: BrokerError) => {
+    failures.topics.failed(topic, error)
+    hub.emit({ _tag: "TopicUnavailable", ...of, topic, error })
+  }
   const inspect = Effect.gen(function* () {
     const admin = yield* broker.admin
-    const { partitions } = yield* admin.describeTopic(topic)
-    if (index > 0) return
-    if (concurrency > partitions) hub.emit({ _tag: "ConsumersIdle", ...of, topic, concurrency, partitions })
+    const found: Array<{ readonly topic: string; readonly partitions: number }> = []
+    for (const topic of topics) {
+      const described = yield* Effect.result(admin.describeTopic(topic))
+      if (Result.isFailure(described)) unavailable(topic, described.failure)
+      else found.push({ topic, partitions: described.success.partitions })
+    }
+    if (index > 0 || found.length < topics.length) return
+    // A consumer works as long as one of the topics has a partition for it.
+    const most = found.reduce((all, each) => (each.partitions > all.partitions ? each : all))
+    if (concurrency > most.partitions) hub.emit({ _tag: "ConsumersIdle", ...of, ...most, concurrency })
     const acls = yield* Acls.findMissing(admin, Acls.topicsOf(definition), Acls.groupsOf(definition))
     if (acls.length > 0) hub.emit({ _tag: "AclsMissing", ...of, acls })
     yield* Effect.sleep(startMillis)
-    const derived = [...definition.tiers.topics.map((tier) => tier.topic), definition.deadLetterTopic]
-    const shared = yield* ForeignGroups.find(admin, derived, definition)
+    const shared = yield* ForeignGroups.find(admin, Sources.derivedOf(definition), definition)
     if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
   })
-  return Effect.catch(Effect.scoped(inspect), (error) =>
-    Effect.sync(() => {
-      failures.topics.failed(topic, error)
-      hub.emit({ _tag: "TopicUnavailable", ...of, topic, error })
-    })
-  )
+  return Effect.catch(Effect.scoped(inspect), (error) => Effect.sync(() => unavailable(definition.topic, error)))
 }

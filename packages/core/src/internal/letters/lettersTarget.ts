@@ -12,6 +12,8 @@ import * as ReplayProgress from "../replay/replayProgress.ts"
 /** With the user's function that groups dead letters whose headers have no fingerprint. */
 export interface LettersTarget extends ReplayProgress.LimitedTarget {
   readonly ownFingerprint?: Fingerprint.OwnFingerprint | undefined
+  /** The topic that the dead letters are of, where the binding reads several. */
+  readonly sourceTopic?: string | undefined
 }
 
 /** A dead letter and its state. */

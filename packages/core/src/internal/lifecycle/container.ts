@@ -8,7 +8,7 @@ import type { ContainerState } from "../../EventBusError.ts"
 import { Hostname } from "../../Hostname.ts"
 import type { Runs as RunCommands } from "../../ReplayRun.ts"
 import { toMillis } from "../base/durations.ts"
-import * as DeadLetterCommands from "../deadLetters/commands.ts"
+import * as LettersOfTopics from "../deadLetters/lettersOfTopics.ts"
 import type { Strategy } from "../deadLetters/strategy.ts"
 import type { FleetMember } from "../fleet/fleetMember.ts"
 import { type Consumer, subscriptions } from "../group/consumer.ts"
@@ -21,7 +21,7 @@ import * as HeldRecords from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyPublisher from "../publish/copyPublisher.ts"
 import type * as RetryTopics from "../publish/retryTopics.ts"
-import * as Runs from "../runs/ofBinding.ts"
+import * as RunsOfTopics from "../runs/runsOfTopics.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as BreakerPermits from "../slots/breakerPermits.ts"
@@ -41,7 +41,8 @@ export interface Container extends FleetMember {
   readonly deadLetterDepth: DeadLetterDepth
   readonly clusterStatus: LagPoller.ClusterStatus
   readonly failures: OngoingFailures.BindingFailures
-  readonly deadLetters: DeadLetterCommands.DeadLetterCommands
+  /** The commands on all its dead letters. */
+  readonly deadLetters: LettersOfTopics.LettersOfTopics["all"]
   /** The plans over its dead letters, and their runs. */
   readonly runs: RunCommands
   readonly state: () => ContainerState
@@ -67,9 +68,9 @@ export const make = Effect.fnUntraced(function* <R>(
   const hostname = yield* Hostname
   const clock = yield* Clock.Clock
   const copyPublisher = yield* CopyPublisher.make(definition, broker, prepareRetryTopics)
-  const deadLetters = DeadLetterCommands.make(definition, broker, hostname, services)
+  const letters = LettersOfTopics.make(definition, broker, hostname, services)
   const breaker = yield* makeBreaker(definition)
-  const runs = Runs.make(definition, broker, hostname, () => breaker?.stateUnsafe() === "OPEN")
+  const runs = RunsOfTopics.make(definition, broker, hostname, () => breaker?.stateUnsafe() === "OPEN")
   const permits = breaker === undefined ? undefined : yield* makePermits(definition, breaker, clock)
   const limits = ConcurrencyLimits.make(definition, permits, clock)
   const held = HeldRecords.make(() => clock.currentTimeMillisUnsafe(), permits)
@@ -86,7 +87,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const health = () => HealthReport.statusOf(Effect.runSyncWith(services)(snapshot), clock.currentTimeMillisUnsafe())
   const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning, health })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
-  const { onStrategy, unreadableLetters } = runningStrategy()
+  const { onStrategies, unreadableLetters } = runningStrategies()
   const pausing: Pausing.Pausing = Pausing.make({
     ...{ definition, breaker, hub, held, consumers, onConsumers, state, announce, unreadableLetters },
     ...{ isStarted: () => lifecycle.phase === "STARTED", fork: Effect.runForkWith(services) }
@@ -97,7 +98,7 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ breaker, permits, statuses, state, sinceMillis }
   })
   const runOptions: Run.RunOptions<R> = {
-    ...{ deadLetters, services, onStrategy },
+    ...{ deadLetters: letters, services, onStrategies },
     onStatus: (index, status) => statuses.set(index, status),
     consumer: {
       ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held },
@@ -124,20 +125,31 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
-    ...{ definition, broker, hostname, clusterStatus, failures, state, deadLetters, runs, snapshot },
-    ...{ deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
+    ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
+    ...{ deadLetters: letters.all, runs, deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }
 })
 
-/** The dead letter strategy of the last run. Once it has ended, it holds no batches. */
-const runningStrategy = () => {
-  let strategy: Strategy | undefined
+/** The dead letter strategies of the last run. Once they have ended, they hold no batches. */
+const runningStrategies = () => {
+  let strategies: ReadonlyArray<Strategy> = []
+  const unreadable: Strategy["unreadable"] = {
+    list: () => strategies.flatMap((strategy) => strategy.unreadable.list()),
+    skip: (at, reason) =>
+      Effect.suspend(() =>
+        strategies.reduce(
+          (skipped, strategy) =>
+            Effect.flatMap(skipped, (isDone) => (isDone ? Effect.succeed(true) : strategy.unreadable.skip(at, reason))),
+          Effect.succeed(false)
+        )
+      )
+  }
   return {
-    onStrategy: (running: Strategy) => {
-      strategy = running
+    onStrategies: (running: ReadonlyArray<Strategy>) => {
+      strategies = running
     },
-    unreadableLetters: () => strategy?.unreadable
+    unreadableLetters: () => unreadable
   }
 }
 

@@ -36,7 +36,8 @@ export const make = ({ definition: { tiers }, onConsumers, announce }: FleetPaus
 
   const includes = ({ tier }: Partition): boolean =>
     holds.binding !== undefined ||
-    (tier !== undefined && Array.from(holds.tiers.keys()).some((n) => n <= tiers.count && tiers.topicOf(n) === tier))
+    (tier !== undefined &&
+      Array.from(holds.tiers.keys()).some((n) => n <= tiers.count && tiers.topicOf(n).first === tier.first))
 
   return {
     includes,

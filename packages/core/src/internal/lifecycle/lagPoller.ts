@@ -12,10 +12,11 @@ import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 
 /** The part of a binding that the poller reads, and the status that it writes. */
 export interface PolledBinding {
-  readonly definition: Pick<BindingDefinition<unknown>, "isolationLevel" | "topic">
+  readonly definition: BindingDefinition<unknown>
   readonly broker: Broker["Service"]
   readonly state: () => ContainerState
   readonly partitions: () => ReadonlyArray<Partition>
@@ -54,10 +55,9 @@ export const run = (bindings: () => ReadonlyArray<PolledBinding>, intervalMillis
     const unseen: ReadonlyArray<LogEndQuery> = owned
       .filter(hasNoNewChunk)
       .map((partition) => ({ binding, topic: partition.topic, partition, chunksSeen: partition.log.chunksTaken }))
-    // Other members may own the main topic's partitions, or nobody because it does not exist.
-    return owned.some(({ topic }) => topic === definition.topic)
-      ? unseen
-      : [...unseen, { binding, topic: definition.topic, partition: undefined, chunksSeen: 0 }]
+    // Other members may own a topic's partitions, or nobody because it does not exist.
+    const unowned = Sources.topicsOf(definition).filter((name) => !owned.some(({ topic }) => topic === name))
+    return [...unseen, ...unowned.map((topic) => ({ binding, topic, partition: undefined, chunksSeen: 0 }))]
   }
   const round = Effect.gen(function* () {
     const nowMillis = yield* Clock.currentTimeMillis

@@ -15,11 +15,13 @@ export interface PausedTiers {
 }
 
 export const make = (tiers: Tiers): PausedTiers => {
-  const paused = new Set<TierTopic>()
+  /** By the first tier of the retry topic: each topic of the binding has a retry topic of the same tiers. */
+  const paused = new Set<number>()
   return {
-    pause: (tier) => !paused.has(tier) && paused.add(tier).has(tier),
-    resume: (tier) => paused.delete(tier),
-    includes: ({ tier }) => tier !== undefined && paused.has(tier),
-    list: () => Array.from({ length: tiers.count }, (_, index) => index + 1).filter((n) => paused.has(tiers.topicOf(n)))
+    pause: ({ first }) => !paused.has(first) && paused.add(first).has(first),
+    resume: ({ first }) => paused.delete(first),
+    includes: ({ tier }) => tier !== undefined && paused.has(tier.first),
+    list: () =>
+      Array.from({ length: tiers.count }, (_, index) => index + 1).filter((n) => paused.has(tiers.topicOf(n).first))
   }
 }

@@ -243,7 +243,7 @@ const tierCommands = (
           return refuse(`${operation} tier ${tier} of`, ["RUNNING", "PAUSED"], detail)
         })
       )
-  const inTier = (tier: TierTopic) => (partition: Partition) => partition.tier === tier
+  const inTier = (tier: TierTopic) => (partition: Partition) => partition.tier?.first === tier.first
 
   return {
     pauseTier: onTier("pause", (tier) =>

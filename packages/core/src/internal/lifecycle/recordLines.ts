@@ -12,6 +12,7 @@ import { failureText } from "../failure/failureText.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import { mostAttempts } from "../settings/deliveries.ts"
+import * as Sources from "../settings/sources.ts"
 
 type SettledEvent = Extract<EventBusEvent, { readonly _tag: "Settled" }>
 type Definition = BindingDefinition<unknown>
@@ -61,9 +62,9 @@ const pathOf = (
   definition: Definition | undefined
 ): Path => {
   if (origin !== undefined && totalAttempts !== undefined) return { origin, totalAttempts }
-  const tier = definition?.tiers.ofTopic(topic)
+  const tier = definition && Sources.tierOf(definition, topic)
   if (definition === undefined || tier === undefined) return { origin: record, totalAttempts: attempts }
-  const state = RetryState.ofRetryTopic(record, tier, definition)
+  const state = RetryState.ofRetryTopic(record, tier, Sources.ofTopic(definition, topic))
   return { origin: state.origin, totalAttempts: state.totalAttempts + attempts }
 }
 

@@ -3,15 +3,17 @@
  */
 import { type Context, Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
-import type { DeadLetterCommands } from "../deadLetters/commands.ts"
+import type { LettersOfTopics } from "../deadLetters/lettersOfTopics.ts"
 import * as DeadLetterStrategy from "../deadLetters/strategy.ts"
 import type { OnEvent } from "../deadLetters/strategyEvents.ts"
 import { type ConsumerOptions, subscriptions } from "../group/consumer.ts"
 import type { StopLimits } from "../group/stopLimits.ts"
 import * as Supervisor from "../group/supervisor.ts"
+import type { OngoingFailures } from "../observe/ongoingFailures.ts"
 import * as BindingAnnotations from "../settings/bindingAnnotations.ts"
-import { budgetMillis } from "../settings/bindingDefinition.ts"
+import { type BindingDefinition, budgetMillis } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as Sources from "../settings/sources.ts"
 
 export interface Run {
   readonly scope: Scope.Closeable
@@ -22,9 +24,10 @@ export interface Run {
 export interface RunOptions<R> {
   /** The options that all consumers of the binding share. */
   readonly consumer: Omit<ConsumerOptions<R>, "index" | "subscription" | "onDeadLetter">
-  readonly deadLetters: DeadLetterCommands
+  readonly deadLetters: LettersOfTopics
   readonly services: Context.Context<R>
-  readonly onStrategy: (strategy: DeadLetterStrategy.Strategy) => void
+  /** Told of the strategies that run: one, or one for each topic. */
+  readonly onStrategies: (strategies: ReadonlyArray<DeadLetterStrategy.Strategy>) => void
   readonly onStatus: (index: number, status: Supervisor.ConsumerStatus) => void
 }
 
@@ -50,24 +53,35 @@ export const start = Effect.fnUntraced(function* <R>(run: Run, options: RunOptio
   }
 })
 
-/** Runs the dead letter strategy of the binding. Answers the callback for stored dead letters if the strategy wants them. */
-const runStrategy = <R>({ consumer, deadLetters, onStrategy }: RunOptions<R>) => {
+/** Runs the dead letter strategy of the binding, for each of its dead letter topics. Answers the callback for stored dead letters if the strategy wants them. */
+const runStrategy = <R>({ consumer, deadLetters, onStrategies }: RunOptions<R>) => {
   const { definition, broker, hub, failures } = consumer
-  const { deadLetter, deadLetterTopic, groupId, adopts, maxBufferedBytes } = definition
+  const { deadLetter, groupId, adopts, maxBufferedBytes } = definition
   if (deadLetter._tag === "StoreOnly") return Effect.succeed(undefined)
   const onEvent: OnEvent = (event) => hub.emit({ ...BindingKey.onEvent(definition), ...event })
-  return Effect.map(
+  const ofSource = ({ deadLetterTopic }: BindingDefinition<R>, at: number) =>
     DeadLetterStrategy.run({
       ...{ deadLetter, broker, groupId, adopts, deadLetterTopic, onEvent },
-      ...{ replays: deadLetters, failures: failures.strategy, maxBufferedBytes },
+      ...{ replays: deadLetters.each[at]!, maxBufferedBytes },
+      failures: at === 0 ? failures.strategy : about(failures.strategy, deadLetterTopic),
       handlerTimeoutMillis: budgetMillis(definition)
-    }),
-    (strategy) => {
-      onStrategy(strategy)
-      return deadLetter._tag === "AlertAndStore" ? strategy.onStored : undefined
-    }
-  )
+    })
+  // Alerts are sent by this process, whatever topic their letters are stored in.
+  const sources = deadLetter._tag === "AlertAndStore" ? [definition] : Sources.of(definition)
+  return Effect.map(Effect.forEach(sources, ofSource), (strategies) => {
+    onStrategies(strategies)
+    return deadLetter._tag === "AlertAndStore" ? strategies[0]!.onStored : undefined
+  })
 }
+
+/** A failure of one topic's strategy ends by itself. */
+const about = (
+  { failed, worked }: OngoingFailures,
+  deadLetterTopic: string
+): Pick<OngoingFailures, "failed" | "worked"> => ({
+  failed: (what, error) => failed(`${what} (${deadLetterTopic})`, error),
+  worked: (what) => worked(`${what} (${deadLetterTopic})`)
+})
 
 /** Leaves the group and closes the sessions. Runs outside of the binding's scope, which may already be closing. A session that takes longer than the limit closes in the background. */
 export const close = Effect.fnUntraced(function* ({ scope }: Run, limits: StopLimits) {

@@ -23,6 +23,7 @@ import * as PauseReasons from "../partition/pauseReasons.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as Sources from "../settings/sources.ts"
 import type { BreakerPermits } from "../slots/breakerPermits.ts"
 import type { ClusterStatus } from "./lagPoller.ts"
 import type { Pausing } from "./pausing.ts"
@@ -56,6 +57,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       name: definition.name,
       cluster: definition.cluster,
       topic: definition.topic,
+      topics: Sources.topicsOf(definition),
       groupId: definition.groupId,
       binding: { name: definition.name, definition },
       state,
@@ -70,7 +72,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       consumers: Array.from(statuses, ([index, status]) => consumerOf(index, status)),
       partitions: Array.from(statuses)
         .flatMap(([index, { consumer }]) => (consumer?.partitions() ?? []).map((at) => partitionOf(index, at, now)))
-        .sort((a, b) => a.tier - b.tier || a.partition - b.partition),
+        .sort((a, b) => a.tier - b.tier || compareText(a.topic, b.topic) || a.partition - b.partition),
       breaker: breaker === undefined ? undefined : yield* breaker.snapshot,
       trials: parts.permits?.trials(),
       unpublished: copyPublisher.unpublished(),
@@ -82,6 +84,8 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       maxPollIntervalMillis: definition.maxPollIntervalMillis
     }
   })
+
+const compareText = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1)
 
 const failureOf = (failures: OngoingFailures): OngoingFailure | undefined => {
   const failure = failures.longest()
@@ -96,18 +100,22 @@ const topicFailure = ({ topics }: BindingFailures): TopicFailure | undefined => 
 
 /** A tier is paused together with its binding, or alone. */
 const containersOf = (
-  { topic, tiers, ...of }: BindingDefinition<unknown>,
+  definition: BindingDefinition<unknown>,
   state: ContainerState,
   heldTiers: ReadonlyArray<number>
 ): ReadonlyArray<ContainerSnapshot> => [
-  { name: DerivedNames.container(BindingKey.label(of)), tier: 0, topic, state },
-  ...Array.from({ length: tiers.count }, (_, index): ContainerSnapshot => {
+  {
+    ...{ name: DerivedNames.container(BindingKey.label(definition)), tier: 0, topic: definition.topic },
+    ...{ topics: Sources.topicsOf(definition), state }
+  },
+  ...Array.from({ length: definition.tiers.count }, (_, index): ContainerSnapshot => {
     const tier = index + 1
     const isPaused = state === "RUNNING" && heldTiers.includes(tier)
     return {
-      name: DerivedNames.container(BindingKey.label(of), tier),
+      name: DerivedNames.container(BindingKey.label(definition), tier),
       tier,
-      topic: tiers.topicOf(tier).topic,
+      topic: definition.tiers.topicOf(tier).topic,
+      topics: Sources.of(definition).map(({ tiers }) => tiers.topicOf(tier).topic),
       state: isPaused ? "PAUSED" : state
     }
   })

@@ -4,7 +4,8 @@
 import type { Clock, Context } from "effect"
 import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 import * as Metrics from "../../Metrics.ts"
-import { type BindingDefinition, groupOf } from "../settings/bindingDefinition.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 import * as MetricSeries from "./metricSeries.ts"
 
 /** The part of an assigned partition that the gauges read. */
@@ -35,7 +36,7 @@ export const make = (
       const series = MetricSeries.make(context)
       open.set(measured, series)
       const { cluster, name: binding } = definition
-      const group = groupOf(definition, measured.topic)
+      const group = Sources.groupOf(definition, measured.topic)
       const at = { topic: measured.topic, partition: String(measured.partition) }
       const lag = () => lagOf(measured)
       series.gauge(Metrics.definitions.consumerLag, { cluster, binding, ...at }, lag)

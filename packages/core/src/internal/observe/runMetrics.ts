@@ -11,6 +11,7 @@ import type { Status } from "../../Health.ts"
 import * as Metrics from "../../Metrics.ts"
 import type { DeliveryResult } from "../record/deliveryResult.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as TopicSources from "../settings/sources.ts"
 import * as Histogram from "./histogram.ts"
 import * as MetricSeries from "./metricSeries.ts"
 import * as PartitionGauges from "./partitionGauges.ts"
@@ -207,9 +208,12 @@ const registerGauges = (
   { definition, series, labels, gauges }: Registration & { readonly gauges: PartitionGauges.PartitionGauges },
   { breaker, consumersRunning, health }: Sources
 ): void => {
-  for (const { topic } of definition.tiers.topics) {
+  for (const { topic, first } of definition.tiers.topics) {
     const tier = tierLabel(definition, topic)
-    series.gauge(Metrics.definitions.retryTierDepth, { ...labels, tier }, () => gauges.depthOf(topic))
+    const topics = TopicSources.of(definition).map(({ tiers }) => tiers.topicOf(first).topic)
+    series.gauge(Metrics.definitions.retryTierDepth, { ...labels, tier }, () =>
+      topics.reduce((sum, each) => sum + gauges.depthOf(each), 0)
+    )
   }
   series.gauge(Metrics.definitions.consumersRunning, labels, consumersRunning)
   series.gauge(Metrics.definitions.bindingHealth, labels, () => healthNumber(health()))
@@ -222,14 +226,14 @@ const registerHistograms = (
   duration: Histogram.Histogram,
   batches: Histogram.Histogram
 ): void => {
-  const { listenerType, topic } = definition
+  const { listenerType } = definition
   series.histogram(Metrics.definitions.processingDuration, { ...labels, listenerType }, duration.state)
   series.histogram(
     Metrics.definitions.processDuration,
     {
       ...conventionLabels(definition),
       "messaging.operation.name": "process",
-      "messaging.destination.name": topic
+      "messaging.destination.name": TopicSources.topicsOf(definition).join(",")
     },
     duration.state
   )
@@ -237,16 +241,18 @@ const registerHistograms = (
 }
 
 /** Registers counters at 0: a rate misses the first increment of a series that starts at 1. */
-const startAtZero = ({ topic, tiers, deadLetterTopic }: BindingDefinition<unknown>, counters: Counters): void => {
-  for (const reason of deadLetterReasons) counters.deadLettered(0, topic, reason)
-  for (const target of tiers.topics) counters.publishFailed(0, target.topic)
-  counters.publishFailed(0, deadLetterTopic)
+const startAtZero = (definition: BindingDefinition<unknown>, counters: Counters): void => {
+  for (const { topic, tiers, deadLetterTopic } of TopicSources.of(definition)) {
+    for (const reason of deadLetterReasons) counters.deadLettered(0, topic, reason)
+    for (const target of tiers.topics) counters.publishFailed(0, target.topic)
+    counters.publishFailed(0, deadLetterTopic)
+  }
   counters.budgetReached(0)
 }
 
 /** `0` for the main topic, `2` for the topic of tier 2, `2-4` for a topic that tiers share. */
-const tierLabel = ({ tiers }: BindingDefinition<unknown>, topic: string): string => {
-  const tier = tiers.ofTopic(topic)
+const tierLabel = (definition: BindingDefinition<unknown>, topic: string): string => {
+  const tier = TopicSources.tierOf(definition, topic)
   if (tier === undefined) return "0"
   return tier.first === tier.last ? String(tier.first) : `${tier.first}-${tier.last}`
 }

@@ -6,11 +6,12 @@ import type { BindingView, CommittedPartition } from "../../OutsideView.ts"
 import { subscriptions } from "../group/consumer.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 
 /** Topics of one group that are asked for at the same time. */
 const topicsAtOnce = 4
 
-/** Fails with `UnknownTopic` where the main topic does not exist. A retry topic may be missing: the first copy makes it. */
+/** Fails with `UnknownTopic` where one of its topics does not exist. A retry topic may be missing: the first copy makes it. */
 export const look = Effect.fnUntraced(function* (
   definition: BindingDefinition<unknown>,
   admin: Admin
@@ -30,7 +31,7 @@ const ofGroup = Effect.fnUntraced(function* (
   topics: ReadonlyArray<string>
 ) {
   const logsOf = (topic: string) =>
-    topic === definition.topic ? admin.topicOffsets(topic) : ReplayProgress.logOffsetsOf(admin, topic)
+    Sources.topicsOf(definition).includes(topic) ? admin.topicOffsets(topic) : ReplayProgress.logOffsetsOf(admin, topic)
   const logs = yield* Effect.forEach(topics, (topic) => Effect.map(logsOf(topic), (all) => [topic, all] as const), {
     concurrency: topicsAtOnce
   })
@@ -48,14 +49,14 @@ const ofGroup = Effect.fnUntraced(function* (
 
 /** A group that has read a topic never jumps to the end of one of its partitions, and no group does so in a retry topic. */
 const partitionOf = (
-  { autoOffsetReset, tiers }: BindingDefinition<unknown>,
+  definition: BindingDefinition<unknown>,
   topic: string,
   { partition, logStart, logEnd }: PartitionOffsets,
   commits: ReadonlyMap<number, bigint>
 ): CommittedPartition => {
-  const tier = tiers.ofTopic(topic)?.first ?? 0
+  const tier = Sources.tierOf(definition, topic)?.first ?? 0
   const committed = commits.get(partition)
-  const beginsAtStart = tier > 0 || autoOffsetReset === "earliest" || commits.size > 0
+  const beginsAtStart = tier > 0 || definition.autoOffsetReset === "earliest" || commits.size > 0
   const position = committed ?? (beginsAtStart ? logStart : logEnd)
   const from = position < logStart ? logStart : position
   return { topic, partition, tier, committed, logEnd, lag: from < logEnd ? logEnd - from : 0n }

@@ -11,13 +11,13 @@ import type { DeadLetters } from "../../Replay.ts"
 import type { Runs } from "../../ReplayRun.ts"
 import type { RequestJournal } from "../../RequestJournal.ts"
 import type { BindingSnapshot, OngoingFailure } from "../../Snapshot.ts"
-import * as DeadLetterCommands from "../deadLetters/commands.ts"
+import * as LettersOfTopics from "../deadLetters/lettersOfTopics.ts"
 import * as ProcessHolds from "../fleet/processHolds.ts"
 import { isUnreachable } from "../lifecycle/lagPoller.ts"
 import * as Snapshots from "../lifecycle/snapshots.ts"
 import * as OngoingFailures from "../observe/ongoingFailures.ts"
 import * as Requests from "../requests/requestJournal.ts"
-import * as RunsOfBinding from "../runs/ofBinding.ts"
+import * as RunsOfTopics from "../runs/runsOfTopics.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as GroupLook from "./groupLook.ts"
 
@@ -47,7 +47,8 @@ export const make = Effect.fnUntraced(function* <R>(
   const hostname = yield* Hostname
   const clock = yield* Clock.Clock
   const { groupId, deadLetterTopic } = definition
-  const deadLetters = DeadLetterCommands.make(definition, broker, hostname, yield* Effect.context<R>())
+  const letters = LettersOfTopics.make(definition, broker, hostname, yield* Effect.context<R>())
+  const runs = RunsOfTopics.make(definition, broker, hostname, () => false)
   const clusterStatus: { unreachable: OngoingFailure | undefined } = { unreachable: undefined }
   let view: BindingView | undefined
   let failure: OngoingFailure | undefined
@@ -81,19 +82,19 @@ export const make = Effect.fnUntraced(function* <R>(
     })
 
   return {
-    ...{ definition, broker, snapshot, deadLetters, failed },
-    runs: RunsOfBinding.make(definition, broker, hostname, () => false),
+    ...{ definition, broker, snapshot, failed },
+    ...{ deadLetters: letters.all, runs },
     requests: Requests.make({ broker, groupId, deadLetterTopic, hostname }),
     seen: Effect.map(snapshot, (taken) => ({ snapshot: taken, view, failure })),
     look: (admin) =>
-      Effect.all({ groups: GroupLook.look(definition, admin), letters: deadLetters.countWaiting(admin) }).pipe(
+      Effect.all({ groups: GroupLook.look(definition, admin), waiting: letters.all.countWaiting(admin) }).pipe(
         Effect.timeoutOrElse({
           duration: answerMillis,
           orElse: () => Effect.fail(new RequestTimedOut({ operation: "asking for positions", millis: answerMillis }))
         }),
         Effect.matchEffect({
-          onSuccess: ({ groups, letters }) =>
-            worked({ ...groups, deadLetters: letters, asOfMillis: clock.currentTimeMillisUnsafe() }),
+          onSuccess: ({ groups, waiting }) =>
+            worked({ ...groups, deadLetters: waiting, asOfMillis: clock.currentTimeMillisUnsafe() }),
           onFailure: failed
         })
       )

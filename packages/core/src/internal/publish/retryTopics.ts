@@ -4,6 +4,7 @@
 import { Deferred, Effect, type Scope } from "effect"
 import type { Admin, Broker, NewTopic } from "../../Broker.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 import * as DerivedTopic from "./derivedTopic.ts"
 
 /** Creates the missing retry topics of a binding, so that they can be read from the start. A topic that cannot be created now is created when it is needed. */
@@ -18,6 +19,7 @@ const sourcesAtOnce = 8
 /** A source that has no leader is no reason for others to wait. */
 const sourceMillis = 3_000
 
+/** A binding waits once for each topic that it reads. */
 interface Waiting {
   readonly definition: BindingDefinition<unknown>
   readonly ready: Deferred.Deferred<void>
@@ -62,8 +64,14 @@ const ofCluster = (broker: Broker["Service"], scope: Scope.Scope): Prepare => {
   return (definition) =>
     Effect.suspend(() => {
       if (definition.missingTopics !== "create") return Effect.void
-      const ready = Deferred.makeUnsafe<void>()
-      return Effect.andThen(join({ definition, ready }), Deferred.await(ready))
+      const waiting = Sources.of(definition).map((source) => ({
+        definition: source,
+        ready: Deferred.makeUnsafe<void>()
+      }))
+      return Effect.andThen(
+        Effect.forEach(waiting, join, { discard: true }),
+        Effect.forEach(waiting, ({ ready }) => Deferred.await(ready), { discard: true })
+      )
     })
 }
 

@@ -7,6 +7,7 @@ import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as SingleFlight from "../base/singleFlight.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 import * as DerivedTopic from "./derivedTopic.ts"
 import * as MessageLimits from "./messageLimits.ts"
 
@@ -38,7 +39,6 @@ export const make = (
   broker: Broker["Service"],
   scope: Scope.Scope
 ): TargetTopics => {
-  const { tiers } = definition
   const counts = new Map<string, Count>()
   const creations = new Map<string, { readonly exit: Exit.Exit<void, BrokerError>; readonly atMillis: number }>()
   const withAdmin = <A, E>(use: (admin: Admin) => Effect.Effect<A, E>) =>
@@ -46,7 +46,8 @@ export const make = (
 
   /** Answers how many partitions it got; undefined when it was there already. */
   const createWith = Effect.fnUntraced(function* (admin: Admin, topic: string) {
-    const made = DerivedTopic.like(yield* DerivedTopic.model(admin, definition.topic), definition, topic)
+    const source = Sources.ofTopic(definition, topic)
+    const made = DerivedTopic.like(yield* DerivedTopic.model(admin, source.topic), source, topic)
     return yield* Effect.as(admin.createTopics([made]), made.partitions).pipe(
       Effect.catchTag("TopicExists", () => Effect.succeed(undefined))
     )
@@ -100,9 +101,7 @@ export const make = (
       }),
     create: SingleFlight.perKey(createRarely, scope),
     require: withAdmin((admin) =>
-      Effect.forEach([...tiers.topics.map(({ topic }) => topic), definition.deadLetterTopic], admin.describeTopic, {
-        discard: true
-      })
+      Effect.forEach(Sources.derivedOf(definition), admin.describeTopic, { discard: true })
     ),
     partitionsOf: (topic) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {

@@ -2,7 +2,8 @@
 import type { Broker } from "../../Broker.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { Runs } from "../../ReplayRun.ts"
-import { type BindingDefinition, groupOf } from "../settings/bindingDefinition.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as Sources from "../settings/sources.ts"
 import * as RunsOf from "./runs.ts"
 
 export const make = (
@@ -10,7 +11,7 @@ export const make = (
   broker: Broker["Service"],
   hostname: string,
   isBreakerOpen: () => boolean
-): Runs => {
+): Omit<Runs, "ofTopic"> => {
   const { deadLetter, deadLetterTopic, groupId, adopts, topic, tiers, maxBufferedBytes, transforms, serdes } =
     definition
   const { maxReplays = Defaults.deadLetter.maxReplays, origins, fingerprint } = deadLetter.settings
@@ -19,6 +20,6 @@ export const make = (
     ...{ broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes, tiers, hostname, origins },
     ...{ sourceTopic: topic, ownsPosition: deadLetter._tag !== "Custom", ownFingerprint: fingerprint },
     ...{ transforms, serdes, isBreakerOpen },
-    tierGroupId: firstTier === undefined ? groupId : groupOf(definition, firstTier.topic)
+    tierGroupId: firstTier === undefined ? groupId : Sources.groupOf(definition, firstTier.topic)
   })
 }

@@ -100,7 +100,7 @@ const ordersOf = (options: Options): Pick<Runs, "pause" | "cancel" | "setRate"> 
   }
 }
 
-export const make = (options: Options): Runs => {
+export const make = (options: Options): Omit<Runs, "ofTopic"> => {
   const { deadLetterTopic: topic } = options
   return {
     plan: Effect.fnUntraced(function* (given: PlanRequest) {

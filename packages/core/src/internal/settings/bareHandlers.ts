@@ -1,6 +1,7 @@
 /** The functions that a user has given as handlers, without anything around them but the look at what they answer. */
 import { Effect } from "effect"
 import type { BatchOptions } from "../../BindingOptions.ts"
+import type { TopicPartition } from "../../ConsumerRecord.ts"
 import type { Delivery } from "../../Delivery.ts"
 import * as UserFunction from "../../UserFunction.ts"
 import * as Results from "../failure/results.ts"
@@ -13,11 +14,8 @@ export const ofRecords =
 
 /** The handler of batches alone. */
 export const ofBatches =
-  <K, V, E, R>(options: BatchOptions<K, V, E, R>, partition: number) =>
-  (deliveries: ReadonlyArray<Delivery<K, V>>): Effect.Effect<unknown, unknown, R> => {
-    const { topic } = options
-    return Effect.map(
-      UserFunction.checked("the handler", options.handleBatch({ topic, partition, deliveries })),
-      (value) => UserFunction.settled("the handler", value)
+  <K, V, E, R>(options: BatchOptions<K, V, E, R>, { topic, partition }: TopicPartition) =>
+  (deliveries: ReadonlyArray<Delivery<K, V>>): Effect.Effect<unknown, unknown, R> =>
+    Effect.map(UserFunction.checked("the handler", options.handleBatch({ topic, partition, deliveries })), (value) =>
+      UserFunction.settled("the handler", value)
     )
-  }

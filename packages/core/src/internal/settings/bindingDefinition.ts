@@ -12,27 +12,22 @@ import type {
   TransactionalOptions
 } from "../../BindingOptions.ts"
 import type { Producer } from "../../Broker.ts"
-import type * as CircuitBreaker from "../../CircuitBreaker.ts"
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 import { CurrentTransaction } from "../../CurrentTransaction.ts"
-import * as DeadLetter from "../../DeadLetter.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as IdempotencyStore from "../../IdempotencyStore.ts"
 import type { LetterTransform } from "../../LetterTransform.ts"
 import * as Serde from "../../Serde.ts"
-import * as TopicName from "../../TopicName.ts"
-import * as UserFunction from "../../UserFunction.ts"
-import { withSuffix } from "../base/derivedNames.ts"
 import * as Classification from "../failure/classification.ts"
 import { decode, type Receiver, Undecodable } from "../record/decoding.ts"
 import * as BareHandlers from "./bareHandlers.ts"
 import * as GivenOptions from "./givenOptions.ts"
 import { idempotent } from "./idempotent.ts"
 import { idempotentBatch } from "./idempotentBatch.ts"
-import { type PlainSettings, plainSettings } from "./plainSettings.ts"
 import * as RehearsedHandler from "./rehearsedHandler.ts"
+import * as SourceSettings from "./sourceSettings.ts"
 import { TransactionCluster } from "./transactionCluster.ts"
 
 /** A batch whose records are decoded: the readable ones can be run, in any selection. */
@@ -71,7 +66,7 @@ export type Handler<R> =
       ) => Effect.Effect<unknown, unknown, R> | Undecodable
     }
 
-export interface BindingDefinition<out R> extends PlainSettings {
+export interface BindingDefinition<out R> extends SourceSettings.SourceSettings<R> {
   readonly listenerType: "SINGLE" | "BATCH"
   readonly batchFailureStrategy: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
   readonly handler: Handler<R>
@@ -84,9 +79,6 @@ export interface BindingDefinition<out R> extends PlainSettings {
   readonly transforms: ReadonlyMap<string, LetterTransform<unknown, unknown>>
   /** Decides what a failure in a tier means, before attempts are counted. */
   readonly classify: Classification.Classify
-  readonly deadLetterTopic: string
-  readonly circuitBreaker: CircuitBreaker.Options<R> | undefined
-  readonly deadLetter: DeadLetter.DeadLetter<R>
   readonly idempotency?: IdempotencyStore.Options<never, never> | undefined
   /** The options that are refused. Validation reports them; their replacements here are never started. */
   readonly refused: ReadonlyArray<ConfigurationIssue>
@@ -97,10 +89,6 @@ export interface Described<out R> {
   readonly name: string
   readonly definition: BindingDefinition<R>
 }
-
-/** The group that reads a topic of the binding: retry topics may have one of their own (`consumer: "separate"`). */
-export const groupOf = ({ groupId, retry, tiers }: BindingDefinition<unknown>, topic: string): string =>
-  retry.consumer === "separate" && tiers.ofTopic(topic) !== undefined ? TopicName.retryGroup(groupId) : groupId
 
 /** The budget of one delivery (or batch): 70 % of `maxPollInterval` (ruling 18). */
 export const budgetMillis = (definition: BindingDefinition<unknown>): number => definition.maxPollIntervalMillis * 0.7
@@ -113,11 +101,11 @@ export const definePerRecord = <K, V, E, R, P, D>(
   const { name, options, refused } = GivenOptions.check(givenName, given, "handler")
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
-  const handler = onceHandler(options)
   const listenerType = options.listenerType ?? Defaults.binding.listenerType
+  const settings = SourceSettings.make(name, options, listenerType)
+  const handler = onceHandler(options, settings)
   return {
-    ...plainSettings(name, options, listenerType),
-    ...protection(options),
+    ...settings,
     refused,
     listenerType,
     batchFailureStrategy: options.batchFailureStrategy ?? Defaults.binding.batchFailureStrategy,
@@ -142,31 +130,23 @@ const transformsOf = ({
   readonly transforms?: Readonly<Record<string, LetterTransform<unknown, unknown>>>
 }) => new Map(Object.entries(transforms))
 
-const protection = <P, D>(
-  options: FailureOptions<P, D> & Pick<Settings<never, never>, "topic" | "groupId" | "naming">
-): Pick<BindingDefinition<P | D>, "circuitBreaker" | "deadLetter" | "deadLetterTopic"> => {
-  const { topic, groupId, naming = TopicName.standard, deadLetter = DeadLetter.storeOnly } = options
-  const { topicSuffix } = deadLetter.settings
-  return {
-    circuitBreaker: options.circuitBreaker,
-    deadLetter,
-    deadLetterTopic:
-      topicSuffix === undefined
-        ? UserFunction.plain("naming.deadLetter", naming.deadLetter({ topic, groupId }))
-        : withSuffix(topic, topicSuffix)
-  }
+/** Whose work the keys of an idempotency store stand for. */
+const workOf = (settings: SourceSettings.SourceSettings<unknown>) => {
+  const { groupId, topic, cluster } = settings
+  return { groupId, topic, cluster, otherTopics: SourceSettings.originsOfOthers(settings) }
 }
 
 /** The handler, behind the store when there is one. */
 const onceHandler = <K, V, E, R>(
-  options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+  options: Options<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined },
+  settings: SourceSettings.SourceSettings<unknown>
 ): ((delivery: Delivery<K, V>) => Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>) => {
-  const { idempotency, topic, groupId, cluster = Defaults.binding.cluster } = options
+  const { idempotency } = options
   const handler = BareHandlers.ofRecords(options)
   if (idempotency === undefined) return handler
   return (delivery) =>
     IdempotencyStore.IdempotencyStore.use((store) =>
-      idempotent({ ...idempotency, groupId, topic, cluster }, store, handler)(delivery)
+      idempotent({ ...idempotency, ...workOf(settings) }, store, handler)(delivery)
     )
 }
 
@@ -185,8 +165,7 @@ export const defineTransactional = <K, V, E, R, P, D>(
       Context.make(CurrentTransaction, transaction).pipe(Context.add(TransactionCluster, cluster))
     )
   return {
-    ...plainSettings(name, options, "SINGLE"),
-    ...protection(options),
+    ...SourceSettings.make(name, options, "SINGLE"),
     refused,
     listenerType: "SINGLE",
     batchFailureStrategy: "SEEK_TO_FAILED",
@@ -212,10 +191,12 @@ export const definePerBatch = <K, V, E, R, P, D>(
   const { name, options, refused } = GivenOptions.check(givenName, given, "handleBatch")
   const key = serdeOf(options.key)
   const value = serdeOf(options.value)
-  const handler = onceBatchHandler(options)
+  const settings = SourceSettings.make(name, options, "BATCH")
+  const handler = onceBatchHandler(options, settings)
+  const others = SourceSettings.originsOfOthers(settings)
+  const sourceOf = ({ topic, partition }: TopicPartition) => ({ topic: others.get(topic) ?? settings.topic, partition })
   return {
-    ...plainSettings(name, options, "BATCH"),
-    ...protection(options),
+    ...settings,
     refused,
     listenerType: "BATCH",
     batchFailureStrategy: "SEEK_TO_FAILED",
@@ -225,7 +206,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
     idempotency: options.idempotency,
     // A batch of one, as a handler of batches gets it when it cannot say which record fails.
     rehearsed: RehearsedHandler.make(key, value, (delivery) =>
-      BareHandlers.ofBatches(options, delivery.record.partition)([delivery])
+      BareHandlers.ofBatches(options, sourceOf(delivery.record))([delivery])
     ),
     handler: {
       _tag: "PerBatch",
@@ -241,7 +222,7 @@ export const definePerBatch = <K, V, E, R, P, D>(
           undecodable,
           run: (indices) =>
             handler(
-              records[0]?.partition ?? 0,
+              sourceOf(records[0] ?? { topic: settings.topic, partition: 0 }),
               indices.flatMap((index) => deliveries.get(index) ?? [])
             )
         }
@@ -252,16 +233,17 @@ export const definePerBatch = <K, V, E, R, P, D>(
 
 /** The handler of batches, behind the store when there is one. */
 const onceBatchHandler = <K, V, E, R>(
-  options: BatchOptions<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined }
+  options: BatchOptions<K, V, E, R> & { readonly idempotency?: IdempotencyStore.Options<K, V> | undefined },
+  settings: SourceSettings.SourceSettings<unknown>
 ) => {
-  const { idempotency, topic, groupId, cluster = Defaults.binding.cluster } = options
+  const { idempotency } = options
   type Deliveries = ReadonlyArray<Delivery<K, V>>
   type Handled = Effect.Effect<unknown, unknown, R | IdempotencyStore.IdempotencyStore>
-  const handle = (partition: number) => BareHandlers.ofBatches(options, partition)
-  if (idempotency === undefined) return (partition: number, deliveries: Deliveries) => handle(partition)(deliveries)
-  return (partition: number, deliveries: Deliveries): Handled =>
+  const handle = (at: TopicPartition) => BareHandlers.ofBatches(options, at)
+  if (idempotency === undefined) return (at: TopicPartition, deliveries: Deliveries) => handle(at)(deliveries)
+  return (at: TopicPartition, deliveries: Deliveries): Handled =>
     IdempotencyStore.IdempotencyStore.use((store) =>
-      idempotentBatch({ ...idempotency, groupId, topic, cluster }, store, handle(partition))(deliveries)
+      idempotentBatch({ ...idempotency, ...workOf(settings) }, store, handle(at))(deliveries)
     )
 }
 

@@ -23,6 +23,7 @@ import * as PolicyKinds from "../retry/policyKinds.ts"
 import * as DeadLetterKinds from "./deadLetterKinds.ts"
 import * as Ids from "./ids.ts"
 import * as RenamedSettings from "./renamedSettings.ts"
+import * as Topics from "./topics.ts"
 
 /** The name and the options of a binding, as far as they can be used. */
 export interface GivenOptions<O> {
@@ -82,7 +83,7 @@ const optional = {
 } as const
 
 const required = {
-  topic: Kinds.make("a topic name", (value) => typeof value === "string"),
+  topic: Topics.kind,
   groupId: Ids.ofBinding
 } as const
 
@@ -138,13 +139,16 @@ const tiersOf = (options: object, retry: RetryPolicy | undefined): number => {
 const namesOf = (options: object, retry: RetryPolicy | undefined): ReadonlyArray<ConfigurationIssue> => {
   const strategy = read(options, "naming") as NamingStrategy | undefined
   if (strategy === undefined) return []
-  const source = { topic: read(options, "topic") as string, groupId: read(options, "groupId") as string }
+  const groupId = read(options, "groupId") as string
+  const topics = Topics.listOf(read(options, "topic") as Topics.Given)
   const tiers = Array.from({ length: tiersOf(options, retry) }, (_, index) => index + 1)
   const named = tiers.filter((tier) => retry?.tiers[tier - 1]?.topicSuffix === undefined)
-  return [
-    ...named.flatMap((tier) => nameOf("naming.retry", () => strategy.retry(source, tier))),
-    ...nameOf("naming.deadLetter", () => strategy.deadLetter(source))
-  ].slice(0, 1)
+  return topics
+    .flatMap((topic) => [
+      ...named.flatMap((tier) => nameOf("naming.retry", () => strategy.retry({ topic, groupId }, tier))),
+      ...nameOf("naming.deadLetter", () => strategy.deadLetter({ topic, groupId }))
+    ])
+    .slice(0, 1)
 }
 
 const nameOf = (path: string, name: () => unknown): ReadonlyArray<ConfigurationIssue> => {

@@ -42,11 +42,14 @@ export interface Keys {
 
 /**
  * `groupId` keeps groups apart that share a store. A cluster's alias is a part of the default key, and of the group before other keys. `topic`, the main topic, keeps bindings
- * of a group apart that have keys of their own: the same key on two topics is other work, and two processes of one group cannot compare their settings.
+ * of a group apart that have keys of their own: the same key on two topics is other work, and two processes of one group cannot compare their settings. So are two topics of one
+ * binding.
  */
 export interface Settings<in K, in V> extends Options<K, V> {
   readonly groupId: string
   readonly topic: string
+  /** For every topic and retry topic of the binding's further topics: the topic that its records come from. */
+  readonly otherTopics?: ReadonlyMap<string, string>
   readonly cluster?: string
 }
 
@@ -54,6 +57,7 @@ export interface Settings<in K, in V> extends Options<K, V> {
 export const keysFor = <K, V>({
   groupId,
   topic,
+  otherTopics = new Map(),
   cluster = defaultCluster,
   key,
   scope
@@ -66,11 +70,16 @@ export const keysFor = <K, V>({
       formerKey: `${former}:${delivery.deduplicationKey}`
     })
   // A key may have any characters, so what stands in front of it has none that separate: `a` with key `b:c` is not `a:b` with key `c` (ruling 81).
-  const prefix = [cluster, groupId, scope ?? topic].map(escaped).join("/")
+  const prefixOf = (work: string) => [cluster, groupId, work].map(escaped).join("/")
+  const prefix = prefixOf(scope ?? topic)
+  // The former key has no topic in it: for a further topic it may be the key of the first one's record.
+  const others = new Map(scope === undefined ? Array.from(otherTopics, ([read, of]) => [read, prefixOf(of)]) : [])
   // The former key of a group with such a character may be that of another group, whose work is not this one's. A scope says whose work it is, which a former key does not.
   const isCertain = scope === undefined && [cluster, groupId].every((name) => escaped(name) === name)
   return (delivery) => {
     const text = keyText(UserFunction.plain("the idempotency key", key(delivery), "a text"))
+    const other = others.size === 0 ? undefined : others.get(delivery.record.topic)
+    if (other !== undefined) return { key: `${other}:${text}`, formerKey: undefined }
     return { key: `${prefix}:${text}`, formerKey: isCertain ? `${former}:${text}` : undefined }
   }
 }

@@ -9,6 +9,7 @@ import type { Time } from "../../Time.ts"
 import * as TopicName from "../../TopicName.ts"
 import { toMillis } from "../base/durations.ts"
 import * as Tiers from "../retry/tiers.ts"
+import * as Topics from "./topics.ts"
 
 type Durations =
   | "commitInterval"
@@ -20,8 +21,9 @@ type Durations =
   | "shutdownTimeout"
 
 export interface PlainSettings
-  extends Required<Omit<Settings<never, never>, "key" | "value" | "classifier" | "transforms" | Durations>> {
+  extends Required<Omit<Settings<never, never>, "topic" | "key" | "value" | "classifier" | "transforms" | Durations>> {
   readonly name: string
+  readonly topic: string
   readonly tiers: Tiers.Tiers
   readonly commitIntervalMillis: number
   readonly maxPollIntervalMillis: number
@@ -32,10 +34,12 @@ export interface PlainSettings
   readonly shutdownTimeoutMillis: number
 }
 
-type Given = Omit<Settings<unknown, unknown>, "key" | "value">
+/** The options that become plain settings. */
+export type Given = Omit<Settings<unknown, unknown>, "key" | "value">
 
 export const plainSettings = (name: string, options: Given, listenerType: "SINGLE" | "BATCH"): PlainSettings => {
-  const { topic, groupId, naming = TopicName.standard, enrich = noHeaders, interceptors = [] } = options
+  const { groupId, naming = TopicName.standard, enrich = noHeaders, interceptors = [] } = options
+  const [topic = ""] = Topics.listOf(options.topic)
   const { adopts = [] } = options
   const { processingOrder = Defaults.binding.processingOrder } = options
   const retry = options.retry ?? defaultRetry(options)

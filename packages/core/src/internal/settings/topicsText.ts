@@ -3,15 +3,19 @@
  */
 import { Duration } from "effect"
 import type { BindingDefinition } from "./bindingDefinition.ts"
+import * as Sources from "./sources.ts"
 
 /** The part of a binding that the sentence names. */
-export type Topics = Pick<BindingDefinition<unknown>, "topic" | "tiers" | "deadLetterTopic" | "missingTopics">
+export type Topics = BindingDefinition<unknown>
 
 /** `It reads 'orders', retries over 'orders.retry-1' (10s) and sends dead letters to 'orders.DLT'; missing topics are created`. */
-export const topicsText = ({ topic, tiers, deadLetterTopic, missingTopics }: Topics): string => {
+export const topicsText = (definition: Topics): string =>
+  `${Sources.of(definition).map(sourceText).join(". ")}; ${whenMissing[definition.missingTopics]}`
+
+const sourceText = ({ topic, tiers, deadLetterTopic }: Topics): string => {
   const retry = tiers.topics.map((tier) => `'${tier.topic}' (${Duration.format(Duration.millis(tier.delayMillis))})`)
   const retries = retry.length === 0 ? "has no retry topics" : `retries over ${retry.join(", ")}`
-  return `It reads '${topic}', ${retries} and sends dead letters to '${deadLetterTopic}'; ${whenMissing[missingTopics]}`
+  return `It reads '${topic}', ${retries} and sends dead letters to '${deadLetterTopic}'`
 }
 
 const whenMissing = {

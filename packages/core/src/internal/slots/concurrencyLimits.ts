@@ -19,6 +19,7 @@ export interface ConcurrencyLimits {
 export interface BindingLimits {
   /** For records of the main topic. */
   readonly main: ConcurrencyLimits
+  /** The retry topics of one tier share its limit, whichever topic they belong to. */
   readonly ofTier: (tier: TierTopic) => ConcurrencyLimits
 }
 
@@ -30,7 +31,9 @@ export const make = (
   const slots = Number.isFinite(maxInFlight) ? [ConcurrencySlots.make(maxInFlight)] : []
   const main = { slots, breaker, clock }
   const ofTiers = new Map(
-    tiers.topics.map((tier) => [tier, { ...main, slots: [ConcurrencySlots.make(tier.concurrency), ...slots] }] as const)
+    tiers.topics.map(
+      (tier) => [tier.first, { ...main, slots: [ConcurrencySlots.make(tier.concurrency), ...slots] }] as const
+    )
   )
-  return { main, ofTier: (tier) => ofTiers.get(tier) ?? main }
+  return { main, ofTier: ({ first }) => ofTiers.get(first) ?? main }
 }

@@ -5,6 +5,7 @@ import type { Binding } from "@eventbus/core"
 import { Effect } from "effect"
 import type { TestCluster } from "../target/testCluster.ts"
 import type { EventRecorder } from "../trail/eventRecorder.ts"
+import * as Sources from "../trail/sources.ts"
 import * as Stuck from "../trail/stuck.ts"
 
 type Bindings = ReadonlyArray<Binding.Binding<unknown>>
@@ -22,10 +23,12 @@ export const createTopics = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void> {
   for (const [topic, count] of Object.entries(topics)) yield* cluster.createTopic(topic, count)
   for (const { definition } of bindings) {
-    yield* cluster.createTopic(definition.topic, partitions)
-    if (definition.missingTopics === "create") continue
-    for (const { topic } of definition.tiers.topics) yield* cluster.createTopic(topic, partitions)
-    yield* cluster.createTopic(definition.deadLetterTopic, partitions)
+    for (const { topic, tiers, deadLetterTopic } of Sources.of(definition)) {
+      yield* cluster.createTopic(topic, partitions)
+      if (definition.missingTopics === "create") continue
+      for (const tier of tiers.topics) yield* cluster.createTopic(tier.topic, partitions)
+      yield* cluster.createTopic(deadLetterTopic, partitions)
+    }
   }
 })
 

@@ -1,8 +1,10 @@
 /**
  * The path of one record through a binding, delivery by delivery, built from the connector's events.
  */
-import type { Binding, EventBusEvent } from "@eventbus/core"
+import type { EventBusEvent } from "@eventbus/core"
 import type { EventRecorder, Position, RecordEvent } from "./eventRecorder.ts"
+import type { Definition } from "./sources.ts"
+import * as Sources from "./sources.ts"
 
 /** One delivery of a record, on the main topic or in a tier. The last one may be waiting for its due time. */
 export interface DeliveryStep {
@@ -34,8 +36,6 @@ export interface DeliveryStep {
   /** Topic of the copy that ended the delivery. */
   readonly target: string | undefined
 }
-
-type Definition = Binding.Binding<unknown>["definition"]
 
 /** The deliveries in chronological order. */
 export const ofRecord = (
@@ -90,7 +90,7 @@ const begun = (
   atMillis: number,
   next: EventBusEvent.Target | undefined
 ): DeliveryStep => {
-  const tier = definition.tiers.ofTopic(record.topic)
+  const tier = Sources.tierOf(definition, record.topic)
   const known = next?.topic === record.topic ? next : undefined
   return {
     binding: definition.name,
@@ -110,15 +110,15 @@ const begun = (
 
 /** The next delivery of a copy that waits in a retry topic. */
 const waiting = (
-  { name, tiers }: Definition,
+  definition: Definition,
   last: DeliveryStep | undefined,
   next: EventBusEvent.Target | undefined
 ): ReadonlyArray<DeliveryStep> => {
   if (last?.outcome !== "Routed" || next === undefined) return []
-  const delayMillis = tiers.ofTopic(next.topic)?.delayMillis ?? 0
+  const delayMillis = Sources.tierOf(definition, next.topic)?.delayMillis ?? 0
   return [
     {
-      binding: name,
+      binding: definition.name,
       tier: next.tier ?? 0,
       delivery: next.attempt ?? 1,
       topic: next.topic,

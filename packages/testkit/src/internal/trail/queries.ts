@@ -8,6 +8,7 @@ import type { ClockDriver } from "../target/clockDriver.ts"
 import * as TestRecord from "../target/testRecord.ts"
 import * as DeliverySteps from "./deliverySteps.ts"
 import { isCopyOf, type Position } from "./eventRecorder.ts"
+import * as Sources from "./sources.ts"
 import * as Stuck from "./stuck.ts"
 import * as TrailText from "./trailText.ts"
 
@@ -55,7 +56,7 @@ const findRecords = Effect.fnUntraced(function* (
   ref: RecordRef
 ): Effect.fn.Return<ReadonlyArray<ConsumerRecord.ConsumerRecord>> {
   const records = yield* cluster.records(topic)
-  const reader = bindings.find(({ definition }) => definition.topic === topic)
+  const reader = bindings.find(({ definition }) => Sources.reads(definition, topic))
   const matches = yield* matcher(ref, reader)
   const found = records.filter(matches)
   if (found.length > 0) return found
@@ -85,7 +86,7 @@ export const trail = Effect.fnUntraced(function* (
   topic: string,
   ref: RecordRef
 ): Effect.fn.Return<string> {
-  const readers = bindings.filter(({ definition }) => definition.topic === topic)
+  const readers = bindings.filter(({ definition }) => Sources.reads(definition, topic))
   const blocks: Array<string> = []
   for (const record of yield* findRecords(bus, bindings, topic, ref)) {
     if (readers.length === 0) blocks.push(`${TrailText.positionText(record)}  no binding reads ${topic}`)
@@ -125,7 +126,9 @@ export const deadLetters = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<DeadLetterRecord.DeadLetterRecord>> {
   const targets = new Set(
     bindings.flatMap(({ definition }) =>
-      definition.topic === topic || definition.deadLetterTopic === topic ? [definition.deadLetterTopic] : []
+      Sources.of(definition).flatMap((source) =>
+        source.topic === topic || source.deadLetterTopic === topic ? [source.deadLetterTopic] : []
+      )
     )
   )
   if (targets.size === 0) targets.add(topic)
@@ -140,7 +143,7 @@ export const deliverySteps = Effect.fnUntraced(function* (
   topic: string,
   ref: RecordRef
 ): Effect.fn.Return<ReadonlyArray<DeliverySteps.DeliveryStep>> {
-  const readers = bindings.filter(({ definition }) => definition.topic === topic)
+  const readers = bindings.filter(({ definition }) => Sources.reads(definition, topic))
   const records = yield* findRecords(bus, bindings, topic, ref)
   return records.flatMap((record) =>
     readers.flatMap(({ definition }) => DeliverySteps.ofRecord(bus.recorder, definition, record))

@@ -1,13 +1,14 @@
 /**
  * The records of a binding that are not handled and committed, and the reasons in words.
  */
-import { type Binding, type ConsumerRecord, type Snapshot as Snapshots, TopicName } from "@eventbus/core"
+import { type ConsumerRecord, type Snapshot as Snapshots, TopicName } from "@eventbus/core"
 import { Effect } from "effect"
 import type { TestCluster } from "../target/testCluster.ts"
 import type { EventRecorder, RecordEvent, RecordedEvent } from "./eventRecorder.ts"
+import type { Definition } from "./sources.ts"
+import * as Sources from "./sources.ts"
 import { durationText, errorText } from "./trailText.ts"
 
-type Definition = Binding.Binding<unknown>["definition"]
 type Snapshot = Snapshots.BindingSnapshot
 
 /** The first record of a partition that is not done. */
@@ -34,13 +35,14 @@ interface Subscription {
 }
 
 /** The topics that the binding reads, each with its group. */
-export const subscriptions = ({ topic, groupId, tiers, retry }: Definition): ReadonlyArray<Subscription> => [
-  { topic, groupId },
-  ...tiers.topics.map((tier) => ({
-    topic: tier.topic,
-    groupId: retry.consumer === "separate" ? TopicName.retryGroup(groupId) : groupId
-  }))
-]
+export const subscriptions = (definition: Definition): ReadonlyArray<Subscription> => {
+  const { groupId, retry } = definition
+  const tierGroup = retry.consumer === "separate" ? TopicName.retryGroup(groupId) : groupId
+  return Sources.of(definition).flatMap(({ topic, tiers }) => [
+    { topic, groupId },
+    ...tiers.topics.map((tier) => ({ topic: tier.topic, groupId: tierGroup }))
+  ])
+}
 
 /** Whether the binding has committed up to the end of every topic that it reads. Also false when only transaction markers are left. */
 export const isCaughtUp: (bus: BusState, definition: Definition) => Effect.Effect<boolean> = Effect.fnUntraced(
@@ -120,11 +122,11 @@ const ofState = ({ name }: Definition, snapshot: Snapshot | undefined): string |
 }
 
 const ofTierPause = (
-  { tiers }: Definition,
+  definition: Definition,
   snapshot: Snapshot | undefined,
   record: ConsumerRecord.ConsumerRecord
 ): string | undefined => {
-  const tier = tiers.ofTopic(record.topic)
+  const tier = Sources.tierOf(definition, record.topic)
   const paused = snapshot?.pausedTiers.find((n) => tier !== undefined && n >= tier.first && n <= tier.last)
   return paused === undefined ? undefined : `tier ${paused} is paused by itself`
 }
@@ -183,10 +185,10 @@ const ofBreaker = ({ recorder, begunMillis }: BusState, { name }: Definition): s
 
 const ofDelay = (
   { nowMillis, begunMillis }: BusState,
-  { tiers }: Definition,
+  definition: Definition,
   record: ConsumerRecord.ConsumerRecord
 ): string | undefined => {
-  const tier = tiers.ofTopic(record.topic)
+  const tier = Sources.tierOf(definition, record.topic)
   if (tier === undefined) return undefined
   const dueMillis = record.timestamp - begunMillis + tier.delayMillis
   const remaining = dueMillis - nowMillis()
