@@ -2,8 +2,12 @@
  * The admin API as a declaration: its routes with their parameters, answers and errors. Effect's `HttpApiClient` makes a typed client of it.
  */
 import { JsonSchema } from "@eventbus/config"
-import { Schema } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import * as HttpApi from "effect/http-api/HttpApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
 import * as Answers from "./Answers.ts"
 import * as AuditAnswers from "./AuditAnswers.ts"
 import * as DeadLetterAnswers from "./DeadLetterAnswers.ts"

@@ -9,7 +9,7 @@
  * ```
  */
 import type { Audit, AuditView, BrokerError, Replay } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { AuditOff } from "./AdminError.ts"
 import type * as AuditAnswers from "./AuditAnswers.ts"
 

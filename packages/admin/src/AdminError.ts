@@ -1,7 +1,7 @@
 /**
  * The errors of the admin API that are not already errors of the connector. Over HTTP every error is `{ _tag, message, ... }` with its fields.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** A parameter that cannot be. */
 export const ParameterIssue = Schema.Struct({

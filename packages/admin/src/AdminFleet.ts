@@ -14,7 +14,8 @@
  * ```
  */
 import type { BrokerError, EventBusConnector, FleetView, Replay } from "@eventbus/core"
-import type { Duration, Effect } from "effect"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
 import type { FleetNotConfigured } from "./AdminError.ts"
 import type * as FleetAnswers from "./FleetAnswers.ts"
 

@@ -13,7 +13,7 @@
  * ```
  */
 import type { DeadLetterSelection, EventBusConnector, EventBusError, Replay } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { NotRunHere } from "./AdminError.ts"
 import type { View } from "./AdminRuns.ts"
 import type * as Answers from "./Answers.ts"

@@ -20,7 +20,7 @@ import type {
   Rehearsal,
   Replay
 } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { DeadLetterNotFound, RehearsalNotFound, RehearsalRunning } from "./AdminError.ts"
 import type { AdminRuns, View } from "./AdminRuns.ts"
 import type { AdminTransforms } from "./AdminTransforms.ts"

@@ -13,7 +13,7 @@
  * })
  * ```
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type {
   DeadEventNotFound,
   DeadEventPlanApplied,

@@ -17,9 +17,12 @@
  * ```
  */
 import { UserFunction } from "@eventbus/core"
-import { Effect, Layer } from "effect"
-import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServer from "effect/http/HttpServer"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as Layer from "effect/Layer"
 import * as AdminApi from "./AdminApi.ts"
 import type { Authorizer } from "./Authorizer.ts"
 import { EventBusAdmin } from "./EventBusAdmin.ts"

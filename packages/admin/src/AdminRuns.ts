@@ -14,7 +14,7 @@
  * ```
  */
 import type { BrokerError, EventBusConnector, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type * as RunAnswers from "./RunAnswers.ts"
 
 /** How much an answer about dead letters may have. */

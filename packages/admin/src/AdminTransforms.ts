@@ -14,7 +14,7 @@
  * ```
  */
 import type { BrokerError, DeadLetterSelection, EventBusConnector, Replay, ReplayPlan } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { DeadLetterNotFound } from "./AdminError.ts"
 import type { RunsError, View } from "./AdminRuns.ts"
 import type * as DeadLetterAnswers from "./DeadLetterAnswers.ts"

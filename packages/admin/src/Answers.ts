@@ -2,7 +2,7 @@
  * The answers of the admin API. Times are ISO-8601 texts in UTC, offsets are texts of decimal digits, and lags are numbers.
  */
 import { EventBusError } from "@eventbus/core"
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { permissions } from "./internal/permissions.ts"
 
 const optional = Schema.optionalKey

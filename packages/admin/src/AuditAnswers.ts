@@ -1,7 +1,7 @@
 /**
  * The answers of the admin API about the audit log. Times are ISO-8601 texts in UTC. No answer has a payload or a secret.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 const optional = Schema.optionalKey
 

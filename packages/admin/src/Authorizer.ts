@@ -11,7 +11,9 @@
  * ```
  */
 import { createHash, timingSafeEqual } from "node:crypto"
-import { Effect, Redacted, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import * as OptionChecks from "./internal/optionChecks.ts"
 import { permissions } from "./internal/permissions.ts"
 

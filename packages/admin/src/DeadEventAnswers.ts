@@ -3,7 +3,7 @@
  *
  * The parts that may quote an event (the ids of its aggregate and its tenant, headers, payload, and the texts of errors) are there only for callers with the permission `view-payload`.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { Permission } from "./Authorizer.ts"
 import { Payload } from "./DeadLetterAnswers.ts"
 

@@ -5,7 +5,7 @@
  * The parts that may quote a record (key, value, headers, the messages of errors, reasons in words) are there only for callers with the permission `view-payload`.
  */
 import { DeadLetterList } from "@eventbus/core"
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 const optional = Schema.optionalKey
 

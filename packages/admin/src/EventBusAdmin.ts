@@ -25,7 +25,9 @@ import {
   Outside,
   Replay
 } from "@eventbus/core"
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { AdminAudit } from "./AdminAudit.ts"
 import { DeadLetterNotFound, type NotRunHere } from "./AdminError.ts"
 import type { AdminFleet } from "./AdminFleet.ts"

@@ -3,7 +3,7 @@
  * texts of decimal digits.
  */
 import { EventBusError, FleetView } from "@eventbus/core"
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 const optional = Schema.optionalKey
 

@@ -3,7 +3,7 @@
  *
  * The message of an error may quote the record, so it is there only for callers with the permission `view-payload`.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 const optional = Schema.optionalKey
 

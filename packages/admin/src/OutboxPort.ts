@@ -14,7 +14,10 @@
  * export const Admin = EventBusAdmin.layer().pipe(Layer.provide(Outbox))
  * ```
  */
-import { Context, type Deferred, type Duration, type Effect } from "effect"
+import * as Context from "effect/Context"
+import type * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
 
 /** One argument that is refused. */
 export interface RefusedArgument {

@@ -5,7 +5,7 @@
  * The parts that may quote a record (the keys of a selection, and the reasons of refusals in words) are there only for callers with the permission `view-payload`.
  */
 import { ReplayRun } from "@eventbus/core"
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { Count } from "./Answers.ts"
 import { Transformed } from "./DeadLetterAnswers.ts"
 

@@ -18,7 +18,8 @@
  */
 import { Handlers } from "@eventbus/config"
 import type { IdempotencyStore } from "@eventbus/core"
-import { Layer, Predicate } from "effect"
+import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 
 const TypeId = "~@eventbus/cli/Application"
 

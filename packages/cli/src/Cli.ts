@@ -5,8 +5,14 @@
  * cannot be reached; 4 done in part; 130 ended by a signal, or because its reader closed the pipe, after a graceful stop.
  */
 import { LogFormat } from "@eventbus/core"
-import { Cause, Console, Effect, Exit, Runtime } from "effect"
-import { CliError, CliOutput, Command } from "effect/cli"
+import * as Cause from "effect/Cause"
+import * as Console from "effect/Console"
+import * as CliError from "effect/cli/CliError"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Runtime from "effect/Runtime"
 import { audit } from "./internal/auditCommand.ts"
 import { consoleCommand } from "./internal/console/consoleCommand.ts"
 import { dlt } from "./internal/dlt/dltCommand.ts"

@@ -2,7 +2,10 @@
 // The index would load ten times as much.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, FileSystem, Path, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
 import * as Cli from "./Cli.ts"
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))

@@ -2,7 +2,9 @@
  * The settings of a cluster as a configuration gives them. A client adapter, such as `KafkaJs.layer`, takes them as its options.
  */
 import * as Fs from "node:fs/promises"
-import { Effect, Redacted, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import * as Addresses from "./internal/schema/addresses.ts"
 import type * as ClusterSchema from "./internal/schema/clusterSchema.ts"
 

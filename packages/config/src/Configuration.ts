@@ -18,7 +18,8 @@
  * file, line and column.
  */
 import { type Audit, Binding, type Broker, EventBusConnector, EventBusError, type Fleet } from "@eventbus/core"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as BindingSettings from "./BindingSettings.ts"
 import type * as ClusterSettings from "./ClusterSettings.ts"
 import type { Handlers } from "./Handlers.ts"

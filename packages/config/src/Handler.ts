@@ -9,7 +9,7 @@ import {
   type IdempotencyStore,
   Serde
 } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { BindingSettings } from "./BindingSettings.ts"
 import type { Options } from "./HandlerOptions.ts"
 import {

@@ -12,7 +12,7 @@ import type {
   Serde,
   TopicName
 } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 
 /** The options that every kind of handler has. `P` is the requirement of `onDeadLetter` and `probe`. */
 export interface Options<K, V, E, P> {

@@ -15,7 +15,9 @@
  * ```
  */
 import { Binding, type Delivery, type IdempotencyStore } from "@eventbus/core"
-import { type Effect, type Layer, Predicate } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import * as Handler from "./Handler.ts"
 
 /** Handlers by name. `R` is their common requirement. */

@@ -15,7 +15,11 @@
  * The topics have the names `{TopicName}.retry.{n}` and `{TopicName}.error`. `ConfigurationValidation` lists all mistakes by the keys of the file.
  */
 import { type Broker, type EventBusConnector, EventBusError, Ranges } from "@eventbus/core"
-import { Effect, Layer, Predicate, Schema, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Configuration from "./Configuration.ts"
 import type { Handler } from "./Handler.ts"
 import { canonical } from "./internal/files/canonical.ts"

@@ -5,7 +5,7 @@
  * is here (`groupId`) or in kebab case (`group-id`), and may leave out the `Ms` of a duration. Times are milliseconds here; a file writes a number of them, or `1m 30s`.
  */
 import { Broker, Choices, Defaults, Ranges, Time } from "@eventbus/core"
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
 import * as Durations from "./internal/schema/durations.ts"

@@ -1,7 +1,7 @@
 /**
  * Help for those who write an adapter of the `Broker` port. Programs that use the connector need none of it.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ConsumerOptions } from "./Broker.ts"
 import { UnexpectedBrokerError } from "./BrokerError.ts"
 import * as Choices from "./Choices.ts"

@@ -16,7 +16,9 @@
  * }).pipe(Effect.provide(Audit.layer().pipe(Layer.provide(KafkaJs.layer({ brokers: ["localhost:9092"] })))))
  * ```
  */
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Action, AuditPage, AuditQuery, AuditUnavailable, Ending } from "./AuditView.ts"
 import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"

@@ -1,7 +1,7 @@
 /**
  * The actions of operators that the audit log tells of, its entries, and the pages that are read of it. `Audit` has the operations.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** The ways an action can come in. A request over HTTP says itself that it is one of the console, or of the command line. */
 export const sources = ["http", "console", "command-line"] as const

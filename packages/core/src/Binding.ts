@@ -4,7 +4,8 @@
  * `Binding.make` describes, `Binding.layer` runs: building the layer registers and starts the binding, closing its scope drains,
  * commits and leaves the group.
  */
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { BatchOptions, FailureOptions, Options, TransactionalOptions } from "./BindingOptions.ts"
 import type * as Broker from "./Broker.ts"
 import * as Clusters from "./Clusters.ts"

@@ -5,7 +5,7 @@
  * `Defaults` holds the values, `Ranges` the smallest and the largest number of each setting: 2^31 - 1 at most for counts and for what Kafka's protocol carries (24 days in
  * milliseconds), 2^53 - 1 for waits of the connector. Registering a binding refuses every setting that is out of range, all at once, with `ConfigurationValidation`.
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { AssignmentStrategy } from "./Broker.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ExceptionClassifier } from "./Classifier.ts"

@@ -9,7 +9,12 @@
  *   commits name it, so that a late result of an old assignment has nothing that it could move.
  * - **A session ends loudly.** When the client under it dies, the events queue fails with the reason; a new session is the remedy.
  */
-import { Context, type Duration, type Effect, type Queue, type Result, type Scope } from "effect"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import type * as Queue from "effect/Queue"
+import type * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
 import type { BrokerError } from "./BrokerError.ts"
 import type { Compression, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
 import type { Admin, CommittedOffset } from "./internal/port/admin.ts"

@@ -4,7 +4,7 @@
  * Each error says whether repeating the same call can help (`retryable`), names the thing that it is about, and its message says
  * what to do. An adapter maps every failure of its client to one of these; nothing else crosses the port.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** No broker answers, or the connection broke. Retrying helps once a broker is back. */
 export class BrokerUnavailable extends Schema.TaggedError<BrokerUnavailable>()("BrokerUnavailable", {

@@ -4,7 +4,14 @@
  * A binding takes it as an option: it is paused then, instead of using up its records' retries. It can also be used alone:
  * `breaker.protect(effect)`.
  */
-import { type Cause, Clock, Effect, MutableRef, Ref, Schema, type Scope, type Stream } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as MutableRef from "effect/MutableRef"
+import * as Ref from "effect/Ref"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import * as Defaults from "./Defaults.ts"
 import { toMillis } from "./internal/base/durations.ts"

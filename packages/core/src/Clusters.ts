@@ -4,7 +4,9 @@
  *
  * A program with one cluster needs none of this: its `Broker` is the cluster `default`.
  */
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { Broker } from "./Broker.ts"
 import { UnexpectedBrokerError } from "./BrokerError.ts"
 import { UnknownCluster } from "./EventBusError.ts"

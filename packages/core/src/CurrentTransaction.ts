@@ -3,7 +3,8 @@
  *
  * A record that is sent through it carries no header whose name begins with `x-eventbus-`: those describe the record that is handled, and are left out. It becomes visible to `read_committed` readers together with the offset of the record that is being handled, or never.
  */
-import { Context, Effect } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { Producer } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import type { ProducerRecord, RecordMetadata } from "./ConsumerRecord.ts"

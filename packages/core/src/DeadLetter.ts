@@ -10,7 +10,9 @@
  * export const replayed = DeadLetter.withSettings(DeadLetter.scheduledReplay({ cooldown: "2 hours" }), { topicSuffix: "dead" })
  * ```
  */
-import { type Effect, Function, Schema } from "effect"
+import type * as Effect from "effect/Effect"
+import * as Function from "effect/Function"
+import * as Schema from "effect/Schema"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Defaults from "./Defaults.ts"
 import type { DeadLetterReason, FailureToGroup } from "./Failure.ts"

@@ -14,7 +14,7 @@
  * })
  * ```
  */
-import type { Result } from "effect"
+import type * as Result from "effect/Result"
 import type { UnreadableBatch } from "./Broker.ts"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"

@@ -12,7 +12,7 @@
  * }
  * ```
  */
-import { Predicate } from "effect"
+import * as Predicate from "effect/Predicate"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import * as Fingerprint from "./internal/failure/fingerprint.ts"

@@ -2,7 +2,13 @@
  * The connector: the bindings of one program, and the commands that move them. `Binding.layer` makes and shares one.
  */
 import "./internal/base/nodeVersion.ts"
-import { Clock, Context, Effect, Exit, Layer, Scope, Stream } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { Broker } from "./Broker.ts"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import type {

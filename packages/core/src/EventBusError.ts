@@ -1,7 +1,7 @@
 /**
  * Errors of the connector itself, as tagged errors (the `EventBusException` family, connector seed §11).
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { ConsumerRecord } from "./ConsumerRecord.ts"
 
 /** The states of a binding's container, in the order of the metric's encoding (0 to 4). */

@@ -24,7 +24,9 @@
  * )
  * ```
  */
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as Clusters from "./Clusters.ts"

@@ -1,5 +1,5 @@
 /** The requests of operators to a fleet, and their view of it: holds, commands and their answers, processes. `Fleet` has the operations. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { ContainerState } from "./EventBusError.ts"
 import type { Time } from "./Time.ts"
 

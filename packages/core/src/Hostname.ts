@@ -4,7 +4,7 @@
  * Default: the environment variable `HOSTNAME`, else `localhost`. An adapter's layer provides the real one. Static members of one group on different
  * hosts need different names.
  */
-import { Context } from "effect"
+import * as Context from "effect/Context"
 
 /** The name of this host. Read when a binding starts. */
 export const Hostname = Context.Reference<string>("@eventbus/core/Hostname", {

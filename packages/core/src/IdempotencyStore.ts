@@ -8,7 +8,12 @@
  *
  * Stores: `layerMemory` for one process, `@eventbus/redis`, and `SqlIdempotencyStore` of `@eventbus/outbox`.
  */
-import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import type { Delivery } from "./Delivery.ts"
 import * as Failure from "./internal/failure/failure.ts"
 import * as Ranges from "./Ranges.ts"

@@ -5,7 +5,9 @@
  * defect, and is not able to invent a success. Its own work counts as the handler's: for the breaker, the processing budget, and retries, each of which calls
  * it anew. It stands outside of the idempotency store: it sees records that the store then skips.
  */
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { ConsumerRecord } from "./ConsumerRecord.ts"
 import * as Kinds from "./Kinds.ts"
 

@@ -2,7 +2,9 @@
  * The kinds of values that options take in code, each once: numbers by their `Ranges`, texts of a list by `Choices`, booleans, functions, effects, serdes, lists and
  * objects. A kind never throws, whatever it is given, and each of its problems has the path of the setting, what was found and what is allowed.
  */
-import { Effect, Redacted, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import * as Choices from "./Choices.ts"
 import { type ConfigurationIssue, ConfigurationValidation } from "./EventBusError.ts"
 import { isObject, namesOf, read } from "./internal/base/properties.ts"

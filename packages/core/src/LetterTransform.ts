@@ -21,7 +21,9 @@
  * })
  * ```
  */
-import { type Effect, type Result, Schema } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import type { DecodedDeadLetter } from "./DeadLetterList.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { DecodeFailure } from "./Serde.ts"

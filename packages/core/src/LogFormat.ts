@@ -4,8 +4,12 @@
  *
  * Values of records are in no line that the connector writes, and keys only where the binding has `logKeys`.
  */
-import { Cause, Context, type Layer, Logger, Tracer } from "effect"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import type * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import { CurrentLogAnnotations } from "effect/References"
+import * as Tracer from "effect/Tracer"
 
 /** In the order in which they stand between the brackets. */
 const coordinates = ["bindingName", "topic", "partition", "offset", "consumerGroup", "consumerInstance"] as const

@@ -4,7 +4,7 @@
  * Each binding also reports under OpenTelemetry's names for messaging. A series ends with what it is about: a partition's when it is given up, a run's when the
  * binding stops. Labels are bounded: 50 exception classes per binding, all further ones as `other`, and never a key, a value or a message of a record.
  */
-import { Context } from "effect"
+import * as Context from "effect/Context"
 
 /** A metric of the connector. Exporters, dashboards and documentation are made from it. */
 export interface Definition {

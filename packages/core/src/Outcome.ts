@@ -4,7 +4,7 @@
  * Every other success is a success, and an error that the handler raises instead keeps its own route (ruling 68). The failed results are errors as well: a handler may
  * fail with them, and that means the same.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import * as Failure from "./internal/failure/failure.ts"
 
 /** The answer of a result-based handler. */

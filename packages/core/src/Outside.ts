@@ -14,7 +14,8 @@
  * }).pipe(Effect.scoped)
  * ```
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Binding } from "./Binding.ts"
 import type { Broker } from "./Broker.ts"
 import { RequestTimedOut } from "./BrokerError.ts"

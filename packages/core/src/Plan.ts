@@ -10,7 +10,7 @@
  * export const findings = Plan.check(Plan.make(orders))
  * ```
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Binding } from "./Binding.ts"
 import type { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"

@@ -1,5 +1,6 @@
 /** Runs the layers of a program. */
-import { type Effect, Layer } from "effect"
+import type * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 
 declare const missing: unique symbol
 

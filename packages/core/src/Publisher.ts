@@ -20,7 +20,10 @@
  * All publishers of a program share one producer for each cluster, which batches their records. A record carries the trace that it was published in, and no header of the
  * connector (ruling 70).
  */
-import { Context, Effect, Layer, Result } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Adapter from "./Adapter.ts"
 import type { Broker, Producer, ProducerOptions } from "./Broker.ts"
 import { type BrokerError, RecordRejected, UnexpectedBrokerError } from "./BrokerError.ts"

@@ -20,7 +20,7 @@
  * export const isSafe = ({ passes, selected }: Rehearsal.Report) => passes === selected
  * ```
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { State } from "./DeadLetterList.ts"
 import type { Position } from "./DeadLetterSelection.ts"
 import type { Route } from "./Route.ts"

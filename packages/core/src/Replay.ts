@@ -1,7 +1,6 @@
-/**
- * Commands of operators on a binding's dead letter topic, and their reports (connector seed §4.7, rulings 30 to 32 and 61).
- */
-import { type Effect, Schema } from "effect"
+/** Commands of operators on a binding's dead letter topic, and their reports (connector seed §4.7, rulings 30 to 32 and 61). */
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { BrokerError } from "./BrokerError.ts"
 import type { RecordPosition } from "./ConsumerRecord.ts"
 import type * as DeadLetterGroup from "./DeadLetterGroup.ts"

@@ -2,7 +2,7 @@
  * Plans: what a command would do with dead letters, before it does it. A plan freezes its selection, says how many letters go where and which would be refused, and is applied
  * once, by any process, within 15 minutes. `ReplayRun` has the commands.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { DeadLetterSelection, Position } from "./DeadLetterSelection.ts"
 import type { Time } from "./Time.ts"
 

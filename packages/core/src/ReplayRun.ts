@@ -14,7 +14,9 @@
  * })
  * ```
  */
-import { type Deferred, type Effect, Schema } from "effect"
+import type * as Deferred from "effect/Deferred"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { BrokerError } from "./BrokerError.ts"
 import type { InvalidArgument, ReplayError, UnknownTier } from "./Replay.ts"
 import type { Plan, PlanRefused, PlanRequest, PlanStale, UnknownPlan } from "./ReplayPlan.ts"

@@ -5,7 +5,8 @@
  * The claim is written before the work, and the answer behind it. A process that is killed between the two leaves a claim without an answer: nobody does the work a second
  * time, and nobody knows whether it was done.
  */
-import type { Effect, Scope } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { BrokerError } from "./BrokerError.ts"
 
 /** Claims and answers are kept for so long, counted from their last entry by the times of the journal, in milliseconds. */

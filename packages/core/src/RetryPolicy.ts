@@ -4,7 +4,7 @@
  * A binding without `retry` has `tiered()`: attempts in place and three retry topics (connector seed §4.1, §4.6), in code as in a file. With `orderingMode: "STRICT"` it has
  * `blocking()`, because a record in a retry topic is overtaken. `blocking()` is also the way to say that a binding has no retry topics.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { ExceptionLists } from "./Classifier.ts"
 import * as Defaults from "./Defaults.ts"
 import { toMillis } from "./internal/base/durations.ts"

@@ -2,7 +2,8 @@
  * Where a record goes after its handler failed. Every way to decide about an error ends in a route: `onError`, a classifier, the exception lists and
  * the results of `Outcome`.
  */
-import { Data, Duration } from "effect"
+import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
 import { toMillis } from "./internal/base/durations.ts"
 import type { Time } from "./Time.ts"
 

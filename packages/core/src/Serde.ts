@@ -4,7 +4,10 @@
  * A decode failure is a value, never an exception: the record goes to the dead letter topic with its original bytes, and the
  * handler is not called. null (a tombstone, or no key), zero bytes and the JSON text `null` are three different things: see `nullable`.
  */
-import { type Effect, Result, Schema, SchemaIssue } from "effect"
+import type * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import type { ConsumerRecord, Header } from "./ConsumerRecord.ts"
 import { isBytes, isBytesOrNull } from "./internal/base/bytes.ts"
 import * as Failure from "./internal/failure/failure.ts"

@@ -1,7 +1,8 @@
 /**
  * A binding as it is at one moment: lists, health, metrics and commands of operators show it. Taking one asks no broker.
  */
-import { Context, type Duration } from "effect"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import type { UnreadableBatch } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"

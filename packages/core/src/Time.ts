@@ -1,5 +1,5 @@
 /** Durations as a program writes them. */
-import type { Duration } from "effect"
+import type * as Duration from "effect/Duration"
 
 type Unit = "ms" | "s" | "m" | "min" | "h" | "d" | "w"
 

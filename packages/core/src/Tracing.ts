@@ -5,7 +5,11 @@
  * whoever published it: from the main topic through retry topics to the dead letter topic, and on when it is replayed. Without a tracer its trace headers pass through
  * unchanged.
  */
-import { Context, Effect, Layer, Option, Tracer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Tracer from "effect/Tracer"
 import type { Producer } from "./Broker.ts"
 import type { Header, ProducerRecord } from "./ConsumerRecord.ts"
 import * as TraceContext from "./internal/record/traceContext.ts"

@@ -11,7 +11,7 @@
  * })
  * ```
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Broker } from "./Broker.ts"
 import type { BrokerError } from "./BrokerError.ts"
 import * as DeadLetterRecord from "./DeadLetterRecord.ts"

@@ -14,7 +14,7 @@
  *
  * The header is input. It chooses among the serdes that are given, and only where its name is trusted; any other name, and none, is a `DecodeFailure`.
  */
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { Header } from "./ConsumerRecord.ts"
 import * as HeaderValues from "./internal/record/headerValues.ts"
 import { type Any, DecodeFailure, EncodeFailure, type Serde, type Source } from "./Serde.ts"

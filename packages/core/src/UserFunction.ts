@@ -16,7 +16,12 @@
  *   )
  * ```
  */
-import { Context, Duration, Effect, type Exit, Fiber, Schema } from "effect"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
 import { attend, isNative, isObject, thenOf } from "./internal/base/attend.ts"
 import * as CheckedSteps from "./internal/failure/checkedSteps.ts"
 import * as Failures from "./internal/failure/failure.ts"

@@ -6,8 +6,10 @@
  */
 import { type EventBusError, Serde } from "@eventbus/core"
 import { RegistrySerde, SchemaRegistry, type UnusableSchema } from "@eventbus/schema-registry"
-import { Effect, Schema, type Scope } from "effect"
-import type { HttpClient } from "effect/http"
+import * as Effect from "effect/Effect"
+import type * as HttpClient from "effect/http/HttpClient"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as DerivedSchema from "./internal/derivedSchema.ts"
 import * as Json from "./internal/json.ts"
 import * as Validator from "./internal/validator.ts"

@@ -6,7 +6,9 @@
  */
 import { hostname } from "node:os"
 import { Adapter, Broker, type BrokerError, Hostname } from "@eventbus/core"
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { adminContext } from "./internal/admin/adminContext.ts"
 import { aclAdmin } from "./internal/admin/authorizedOperations.ts"
 import { groupAdmin } from "./internal/admin/groupAdmin.ts"

@@ -3,7 +3,9 @@
  * password, key or certificate takes effect without a restart. `Config.Redacted("KAFKA_PASSWORD")` reads an environment variable.
  */
 import { readFile } from "node:fs/promises"
-import { Effect, Redacted, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 
 /** A fixed secret, or an Effect that reads it. When the Effect fails or takes more than 10 seconds, connecting fails with `CredentialsUnavailable`. */
 export type Secret = Redacted.Redacted<string> | Effect.Effect<Redacted.Redacted<string>, unknown>

@@ -1,6 +1,7 @@
 /** The dispatcher of an outbox as a part of a bus. `outboxDispatcher` of `@eventbus/node/outbox` makes it. */
 import type { Broker, EventBusError } from "@eventbus/core"
-import { Context, type Layer } from "effect"
+import * as Context from "effect/Context"
+import type * as Layer from "effect/Layer"
 
 /** Something about the outbox that is not as it should be. */
 export interface OutboxReason {

@@ -19,7 +19,8 @@
  */
 import { type BindingSettings, Handler } from "@eventbus/config"
 import { Binding, CurrentTransaction, type Delivery, type IdempotencyStore } from "@eventbus/core"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type {
   BatchConsumerOptions,
   CommonOptions,

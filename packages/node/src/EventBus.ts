@@ -23,7 +23,8 @@
  */
 import { Settings } from "@eventbus/config"
 import { type ConsumerRecord, EventBusConnector, type Replay, type ReplayRun, type Snapshot } from "@eventbus/core"
-import { Context, Effect } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { BusHealth } from "./BusHealth.ts"
 import { BusOutboxState } from "./BusOutbox.ts"
 import { NotReady } from "./EventBusErrors.ts"

@@ -1,5 +1,5 @@
 /** Errors of a bus itself. All others are those of the core. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** The bus does not run: it was not started, its start failed, or it was stopped. Nothing was done. */
 export class EventBusNotRunning extends Schema.TaggedError<EventBusNotRunning>()("EventBusNotRunning", {

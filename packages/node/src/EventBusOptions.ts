@@ -1,6 +1,6 @@
 /** The options of a bus. */
 import type { Audit, Broker, EventBusConnector, EventBusEvent, Fleet, IdempotencyStore } from "@eventbus/core"
-import type { Layer } from "effect"
+import type * as Layer from "effect/Layer"
 import type { BusOutbox } from "./BusOutbox.ts"
 import type { Consumer } from "./Consumer.ts"
 import type { SharedSettings } from "./ConsumerOptions.ts"

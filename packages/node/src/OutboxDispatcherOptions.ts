@@ -1,8 +1,8 @@
 /** The options of the dispatcher of a bus. */
 import type { OutboxStore, PurgeScheduler } from "@eventbus/outbox"
 import type { KafkaRelayOptions } from "@eventbus/outbox/KafkaRelay"
-import type { Layer } from "effect"
-import type { SqlClient } from "effect/sql"
+import type * as Layer from "effect/Layer"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { ProducerOptions, SecretValue } from "./KafkaOptions.ts"
 import type { DurationValue, Plain } from "./PlainValues.ts"
 

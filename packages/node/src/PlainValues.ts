@@ -1,5 +1,6 @@
 /** Settings as plain values: a duration is a text or a number, and what takes time is a promise. */
-import type { Duration, Effect } from "effect"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
 
 /** A duration as a text such as `"5m"`, `"1m 30s"`, `"10 seconds"` or `"PT10S"`, or a number of milliseconds. */
 export type DurationValue = string | number

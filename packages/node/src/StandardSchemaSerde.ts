@@ -1,6 +1,6 @@
 /** JSON that a schema of the Standard Schema checks: Zod, Valibot, ArkType, Effect's `Schema.toStandardSchemaV1`. */
 import { Serde } from "@eventbus/core"
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as StandardCheck from "./internal/standardCheck.ts"
 

@@ -1,6 +1,6 @@
 /** Topics to publish to, with the types of their keys and values. */
 import { type Publisher, Serde } from "@eventbus/core"
-import { Result } from "effect"
+import * as Result from "effect/Result"
 
 /** Text, or bytes as they are. null is no key, or a tombstone. */
 export type TextOrBytes = string | Uint8Array | null

@@ -19,7 +19,7 @@
  * ```
  */
 import { OutboxSchema, OutboxWriter, TxContext } from "@eventbus/outbox"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as Envelopes from "./internal/outbox/envelopes.ts"
 import { sqlFunctionOf } from "./internal/outbox/sqlFunctionOf.ts"
 import type { NamedOutboxEvent, OutboxEvent } from "./OutboxEvent.ts"

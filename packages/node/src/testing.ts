@@ -23,7 +23,9 @@
  */
 import type { ConsumerRecord } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect, Exit, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import type { KafkaConnection } from "./KafkaOptions.ts"
 
 /** Options of a cluster in memory. */

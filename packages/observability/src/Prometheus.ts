@@ -5,9 +5,11 @@
  * `eventbus.processing.duration` becomes `eventbus_processing_duration_seconds`.
  */
 import { Metrics } from "@eventbus/core"
-import type { Effect, Layer } from "effect"
-import { HttpRouter, type HttpServer } from "effect/http"
-import { PrometheusMetrics } from "effect/observability"
+import type * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import type * as HttpServer from "effect/http/HttpServer"
+import type * as Layer from "effect/Layer"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 
 /** How metrics are served. */
 export interface Options {

@@ -1,6 +1,8 @@
 /** The operator's view of dead events (outbox seed §18). When the database fails, the failure is logged, and the answer is empty. */
 import { Kinds } from "@eventbus/core"
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { failureOfValue } from "./internal/base/failureText.ts"
 import { logFatal } from "./internal/base/log.ts"
 import { checkOptions, problemsOf, refuse, within } from "./internal/base/options.ts"

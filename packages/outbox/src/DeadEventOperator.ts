@@ -19,7 +19,11 @@
  * })
  * ```
  */
-import { Context, Deferred, type Duration, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as DeadEvents from "./DeadEvents.ts"
 import { isEventId } from "./internal/base/envelopeChecks.ts"
 import { logInfo } from "./internal/base/log.ts"

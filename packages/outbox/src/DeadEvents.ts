@@ -3,7 +3,9 @@
  *
  * A plan names each of its events together with the death that it died. So nobody stores it: it is a value, and its JSON may lie in a file between preview, work and receipt.
  */
-import { type Deferred, type Duration, Schema } from "effect"
+import type * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
 import type { DeadRow, OutboxEvent } from "./OutboxStore.ts"
 
 /** A dead event without its headers and its payload. */

@@ -1,6 +1,7 @@
 /** The hot path: puts committed events straight into the dispatcher's hot queue (outbox seed §7, §13). */
 import { Kinds } from "@eventbus/core"
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { logWarning } from "./internal/base/log.ts"
 import { problemsOf, refuse } from "./internal/base/options.ts"
 import { makeDeliveryTools } from "./internal/delivery/deliveryTools.ts"

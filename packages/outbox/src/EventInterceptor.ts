@@ -1,5 +1,6 @@
 /** Interceptors: cross-cutting work around every delivery, such as audit, logging and metrics (outbox seed §9). */
-import type { Cause, Effect } from "effect"
+import type * as Cause from "effect/Cause"
+import type * as Effect from "effect/Effect"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 
 /** Work around every delivery. Both hooks are optional. Each runs for at most `listenerTimeout`, where one is set. */

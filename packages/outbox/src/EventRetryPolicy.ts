@@ -1,6 +1,6 @@
 /** Retry policies: how long a failed event waits before its next delivery (outbox seed §12). */
 import { Ranges } from "@eventbus/core"
-import type { Duration } from "effect"
+import type * as Duration from "effect/Duration"
 import { refuse, within } from "./internal/base/options.ts"
 import * as OutboxRanges from "./OutboxRanges.ts"
 

@@ -3,7 +3,8 @@
  * is taken when the event enters a queue (outbox seed §9, ruling 65).
  */
 import { Kinds, Ranges } from "@eventbus/core"
-import type { Clock, Duration } from "effect"
+import type * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
 import { problemsOf, refuse } from "./internal/base/options.ts"
 import * as OutboxRanges from "./OutboxRanges.ts"
 

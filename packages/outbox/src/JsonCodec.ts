@@ -1,5 +1,5 @@
 /** Codecs of headers: how headers become text in the table (outbox seed §3). */
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import { InvalidEnvelope } from "./OutboxError.ts"
 
 /** Encodes and decodes the headers of an event. Flat text maps only. */

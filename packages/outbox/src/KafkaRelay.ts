@@ -10,7 +10,10 @@
  *   events of that topic wait (`missingTopics`).
  */
 import { Adapter, Broker, type BrokerError, type ConsumerRecord, UserFunction } from "@eventbus/core"
-import { Clock, Effect, Layer, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { type EventRetryPolicy, fixed } from "./EventRetryPolicy.ts"
 import { checkOptions, problemsOf } from "./internal/base/options.ts"

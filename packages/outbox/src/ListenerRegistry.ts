@@ -4,7 +4,9 @@
  * The registry is filled at start and only read afterwards.
  */
 import { Kinds, UserFunction } from "@eventbus/core"
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
 import { typeName } from "./internal/base/optionKinds.ts"

@@ -3,7 +3,10 @@
  * `MetricsExporter`.
  */
 import { Kinds } from "@eventbus/core"
-import { Context, Effect, Layer, Metric } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import { refuse } from "./internal/base/options.ts"
 
 /** The counters and gauges of one outbox. They are called on the hot path: implementations return at once. One that throws is logged and shown in health. */

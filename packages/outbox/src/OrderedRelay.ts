@@ -9,8 +9,13 @@
  *
  * The relay owns the events in memory (at most `maxInMemory`), their lanes, the read positions and the leases.
  */
-import { Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
-import type { SqlClient } from "effect/sql"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"
 import { bucketCount } from "./internal/base/bucketOf.ts"

@@ -12,8 +12,12 @@
  * The types of the layers say what they need: a `SqlClient`, and a `ListenerRegistry` where events are delivered in this process.
  */
 import { hostname } from "node:os"
-import { Clock, Context, type Duration, Effect, Layer } from "effect"
-import type { SqlClient } from "effect/sql"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as SqlClient from "effect/sql/SqlClient"
 import * as DeadEvents from "./DeadEventManager.ts"
 import * as DispatcherWriterHook from "./DispatcherWriterHook.ts"
 import type { Input } from "./EventEnvelope.ts"

@@ -5,7 +5,12 @@
  * The dispatcher owns the two queues and the events in flight. When the database or a listener is slow, the queues fill, `enqueueHot`
  * and `enqueueCold` return false, and events wait in the table. So memory stays bounded and nothing is lost.
  */
-import { Context, Duration, Effect, Fiber, Layer, Scope } from "effect"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import type { EventInterceptor } from "./EventInterceptor.ts"
 import { type EventRetryPolicy, exponential } from "./EventRetryPolicy.ts"

@@ -1,5 +1,5 @@
 /** All errors of the outbox, as tagged errors with data. `retryable` says whether repeating the same call can help. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** A write or a registration outside a transaction. Nothing was inserted. Call it inside `sql.withTransaction` (outbox seed §3). */
 export class NotInTransaction extends Schema.TaggedError<NotInTransaction>()("NotInTransaction", {

@@ -1,6 +1,10 @@
 /** Whether the outbox keeps up: lag in rows and in age, dead events, and whether the database answers. */
 import { Ranges, UserFunction } from "@eventbus/core"
-import { Clock, Context, type Duration, Effect, Layer } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { failureOf } from "./internal/base/failureText.ts"
 import { type Monitor, monitorOf, type Problem } from "./internal/base/monitor.ts"
 import { problemsOf, refuse } from "./internal/base/options.ts"

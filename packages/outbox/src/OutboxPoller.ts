@@ -6,7 +6,14 @@
  * when it is woken, and when the next retry is due. Cycles never overlap.
  */
 import { UserFunction } from "@eventbus/core"
-import { type Cause, Context, Duration, Effect, Exit, Layer, Scope, Semaphore } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import { logText } from "./internal/base/failureText.ts"
 import { logError } from "./internal/base/log.ts"
 import { poller as kinds, pollerHandler } from "./internal/base/optionKinds.ts"

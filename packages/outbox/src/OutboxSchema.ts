@@ -4,8 +4,8 @@
  * The columns are the seed's (outbox seed §4.1), and beside them `seq` (the insertion order), `content_type`, `occurred_at` and `bucket`.
  * `docs/decisions/outbox-table.md` says why pending rows have partial indexes.
  */
-import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
 import { checkTableName } from "./internal/base/identifier.ts"
 import { type DialectName, dialectOf } from "./internal/store/dialect.ts"
 import { migrateTables, migrationStatements } from "./internal/store/migrations.ts"

@@ -5,8 +5,10 @@
  * The store keeps no state. A statement joins the transaction of the fiber that runs it. Dispatcher, poller and purge run theirs
  * outside any transaction, each in a short one of its own. No row lock or connection is held between two calls (ruling 47).
  */
-import { Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
 import { checkTableName } from "./internal/base/identifier.ts"
 import { store as kinds } from "./internal/base/optionKinds.ts"
 import { checkOptions, problemsOf } from "./internal/base/options.ts"

@@ -1,6 +1,11 @@
 /** Writes events in the caller's transaction: event and data commit together, or neither does (outbox seed §7). Keeps no state. */
 import { UserFunction } from "@eventbus/core"
-import { Clock, Context, Effect, Layer, Option, Tracer } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Tracer from "effect/Tracer"
 import * as EventEnvelope from "./EventEnvelope.ts"
 import type { TypeName } from "./EventType.ts"
 import { checkEnvelope } from "./internal/base/envelope.ts"

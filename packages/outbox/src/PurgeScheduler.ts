@@ -3,7 +3,14 @@
  * archive: keep events with a listener, or with `archiving`.
  */
 import { Kinds, UserFunction } from "@eventbus/core"
-import { Cause, Context, type Duration, Effect, Exit, Layer, Option, Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
 import { logText } from "./internal/base/failureText.ts"
 import { logFatal, logInfo, logWarning } from "./internal/base/log.ts"
 import { purge as kinds } from "./internal/base/optionKinds.ts"

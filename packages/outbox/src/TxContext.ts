@@ -5,8 +5,13 @@
  * Drizzle, Kysely), and `join` or `transaction` make it known to the fiber. When a fiber has both, the foreign one is used.
  */
 import { UserFunction } from "@eventbus/core"
-import { Context, Effect, Exit, Layer, Option } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlError from "effect/sql/SqlError"
 import { logText } from "./internal/base/failureText.ts"
 import { logError } from "./internal/base/log.ts"
 import { failed } from "./internal/store/context.ts"

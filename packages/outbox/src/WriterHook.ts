@@ -2,7 +2,8 @@
  * Hooks around a write (outbox seed §7). The order is `beforeWrite`, insert, `afterWrite`, commit or rollback, `afterCommit` or
  * `afterRollback`. Only `beforeWrite` can fail the write; failures of the other hooks are logged.
  */
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { EventEnvelope } from "./EventEnvelope.ts"
 import { type HookName, noteCombined, runHook } from "./internal/delivery/writerHooks.ts"
 

@@ -8,7 +8,7 @@
 import { type DescMessage, fromBinary, isMessage, type MessageShape, toBinary } from "@bufbuild/protobuf"
 import { Serde } from "@eventbus/core"
 import { RegistrySerde, SchemaRegistry, type UnusableSchema } from "@eventbus/schema-registry"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as Descriptors from "./internal/descriptors.ts"
 import * as MessageIndexes from "./internal/messageIndexes.ts"
 import * as MessageTree from "./internal/messageTree.ts"

@@ -9,7 +9,12 @@
  */
 import { IdempotencyStore, Kinds, Ranges } from "@eventbus/core"
 import { createClient, type RedisClientOptions } from "@redis/client"
-import { Cause, Clock, Duration, Effect, Layer, Redacted } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 
 /** How keys are named in Redis. */
 export interface KeyOptions {

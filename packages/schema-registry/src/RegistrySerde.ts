@@ -3,8 +3,11 @@
  * own; Avro, JSON Schema and Protobuf have packages.
  */
 import { type EventBusError, Serde } from "@eventbus/core"
-import { Effect, Result, type Schema, type Scope } from "effect"
-import type { HttpClient } from "effect/http"
+import * as Effect from "effect/Effect"
+import type * as HttpClient from "effect/http/HttpClient"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Frame from "./internal/frame.ts"
 import * as SchemaRegistry from "./SchemaRegistry.ts"
 import { UnusableSchema } from "./UnusableSchema.ts"

@@ -6,8 +6,16 @@
  * once. Only an answer about the schema itself fails, with `UnusableSchema`.
  */
 import { EventBusError, Kinds, Ranges } from "@eventbus/core"
-import { Clock, Context, type Duration, Effect, Layer, RcMap, Redacted, Schema, type Scope } from "effect"
-import { HttpClient } from "effect/http"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
+import * as RcMap from "effect/RcMap"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Requests from "./internal/requests.ts"
 import { UnusableSchema } from "./UnusableSchema.ts"
 

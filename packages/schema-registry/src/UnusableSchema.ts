@@ -1,5 +1,5 @@
 /** The permanent failure of a schema. An outage of the registry is not one: requests wait until it ends. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** A schema does not exist or cannot be used. Repeating the request does not help. */
 export class UnusableSchema extends Schema.TaggedError<UnusableSchema>()("UnusableSchema", {

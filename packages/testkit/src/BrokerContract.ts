@@ -6,7 +6,8 @@
 
 import { describe, it } from "@effect/vitest"
 import type { Broker } from "@eventbus/core"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { administration } from "./contract/administration.ts"
 import { assignment } from "./contract/assignment.ts"
 import { assignmentStrategies } from "./contract/assignmentStrategies.ts"

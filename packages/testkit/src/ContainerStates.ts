@@ -8,7 +8,7 @@
  * ```
  */
 import type { EventBusError } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { durationText } from "./internal/trail/trailText.ts"
 import { TestBus, type TimedEvent } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"

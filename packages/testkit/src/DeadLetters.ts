@@ -12,7 +12,7 @@
  * ```
  */
 import type { DeadLetterRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as TestRecord from "./internal/target/testRecord.ts"
 import { TestBus } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"

@@ -4,7 +4,7 @@
  * A fault is a trigger and an effect. All randomness comes from the plan's seed: the same plan on the same program gives the same run.
  */
 import type { BrokerError } from "@eventbus/core"
-import type { Duration } from "effect"
+import type * as Duration from "effect/Duration"
 import * as SeededRandom from "./internal/broker/seededRandom.ts"
 
 /** The kinds of requests that a client sends to the broker. */

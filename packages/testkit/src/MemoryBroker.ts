@@ -5,7 +5,11 @@
  * session timeouts and faults. Each `make` is a separate cluster.
  */
 import { Adapter, Broker, Kinds } from "@eventbus/core"
-import { Context, Duration, Effect, Layer, type Scope } from "effect"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import * as FaultPlan from "./FaultPlan.ts"
 import * as AdminClient from "./internal/broker/admin.ts"
 import * as Cluster from "./internal/broker/cluster.ts"

@@ -1,7 +1,7 @@
 /**
  * The error of `TestBus.settled`: the records that are not done, each with the reason.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** The first record of a partition that is not handled and committed, as a schema. */
 export const StuckRecord = Schema.Struct({

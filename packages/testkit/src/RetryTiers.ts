@@ -11,7 +11,8 @@
  * })
  * ```
  */
-import { Duration, Effect } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import { durationText } from "./internal/trail/trailText.ts"
 import { type DeliveryStep, type RecordRef, TestBus } from "./TestBus.ts"
 import { Unexpected } from "./Unexpected.ts"

@@ -28,7 +28,12 @@ import {
   Publisher,
   type Serde
 } from "@eventbus/core"
-import { Clock, Context, Duration, Effect, Layer, Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import * as FaultPlan from "./FaultPlan.ts"
 import * as OptionKinds from "./internal/broker/optionKinds.ts"
 import * as FaultInjection from "./internal/bus/faultInjection.ts"

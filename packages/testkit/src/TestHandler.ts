@@ -3,7 +3,10 @@
  * `TestHandler.slow("2 seconds", TestHandler.failing({ times: 2, error }))`.
  */
 import type { Delivery } from "@eventbus/core"
-import { Deferred, type Duration, Effect, Schema } from "effect"
+import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as ClockDriver from "./internal/target/clockDriver.ts"
 
 /** A handler and the deliveries that it received. */

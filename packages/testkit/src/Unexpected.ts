@@ -1,7 +1,7 @@
 /**
  * The error of this package's assertions: the expectation, and everything that was found.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** An assertion failed. */
 export class Unexpected extends Schema.TaggedError<Unexpected>()("Unexpected", {

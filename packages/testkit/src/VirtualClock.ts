@@ -4,8 +4,13 @@
  * A test moves a `TestClock` by hand. On this clock a program runs as it would on a real clock, timeouts and waits included, always in the same
  * order. It serves simulations and programs with many waits.
  */
-import { Clock, Context, type Duration, Effect, Layer, Scheduler } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import { toMillis } from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scheduler from "effect/Scheduler"
 
 interface Sleep {
   readonly atMillis: number

@@ -1,8 +1,9 @@
 /**
  * Helpers for a `TestClock`: after each call, everything that is due has happened.
  */
-import { type Duration, Effect } from "effect"
-import { TestClock } from "effect/testing"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
 
 /** More yields than any chain of fibers in the connector and the in-memory broker needs. */
 const longestChain = 300

@@ -2,7 +2,8 @@
  * The errors of the connector and of the admin API as answers: `{ _tag, message, ... }` with a status.
  */
 import { AuditView, EventBusError, FleetView, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
-import { Schema, SchemaTransformation } from "effect"
+import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as AdminError from "../AdminError.ts"
 import * as Authorizer from "../Authorizer.ts"
 

@@ -2,8 +2,12 @@
  * Answers for requests that no handler answers: no such route, and defects. Nothing of a defect is shown; the log has it.
  */
 import { LogLine } from "@eventbus/core"
-import { Cause, Effect } from "effect"
-import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerError from "effect/http/HttpServerError"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { AdminApi } from "../AdminApi.ts"
 
 const answer = (status: number, _tag: string, message: string, headers: Record<string, string> = {}) =>

@@ -3,7 +3,10 @@
  */
 import type { DeadLetterGroup, DeadLetterList, DeadLetterRecord, Rehearsal } from "@eventbus/core"
 import { DeadLetterSelection, Route } from "@eventbus/core"
-import { Cause, Exit, Predicate, Result } from "effect"
+import * as Cause from "effect/Cause"
+import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import type * as Answers from "../DeadLetterAnswers.ts"
 import type { Payload } from "../Mask.ts"
 import { given, isDate, isoOf } from "./answersOf.ts"

@@ -2,8 +2,8 @@
  * The handlers of the routes about dead letters, one by one and in groups. Each asks whether its caller may see payloads.
  */
 import { DeadLetterGroup } from "@eventbus/core"
-import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import type { AdminApi } from "../AdminApi.ts"
 import { InvalidRequest } from "../AdminError.ts"
 import { EventBusAdmin } from "../EventBusAdmin.ts"

@@ -1,6 +1,6 @@
 /** The commands of the connector on dead letters: of all topics of a binding, or of one. */
 import type { EventBusConnector, Replay, ReplayRun } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 type Failure = EventBusConnector.BindingLookupError | Replay.InvalidArgument
 

@@ -2,7 +2,7 @@
  * Calls the program's functions that hide parts of records. They are functions of the user: whatever they do, nothing is shown that they did not answer.
  */
 import { UserFunction } from "@eventbus/core"
-import { Predicate } from "effect"
+import * as Predicate from "effect/Predicate"
 import type { Header, Letter, Masked, Masking, Payload } from "../Mask.ts"
 
 /** How much an answer has of records, for a caller with or without the permission to see them. */

@@ -2,7 +2,8 @@
  * Reads the figures of one binding from Effect's metric registry.
  */
 import { Metrics } from "@eventbus/core"
-import { Context, Metric } from "effect"
+import * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
 import type * as Answers from "../Answers.ts"
 import { countsOf } from "./answersOf.ts"
 

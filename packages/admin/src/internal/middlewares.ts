@@ -2,8 +2,10 @@
  * The declarations of what happens around every endpoint.
  */
 import type { AuditView } from "@eventbus/core"
-import { Context, Effect } from "effect"
-import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
 import type { AuthorizerFailed } from "../AdminError.ts"
 import type { Forbidden, Permission, Unauthorized } from "../Authorizer.ts"
 import * as Errors from "./errorSchemas.ts"

@@ -2,7 +2,7 @@
  * Checks what a program gives the API in code, where types do not hold: a misspelled permission would refuse every caller, and only when it is needed.
  */
 import { type EventBusError, Kinds, Ranges } from "@eventbus/core"
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import { permissions } from "./permissions.ts"
 
 const path = Kinds.make(

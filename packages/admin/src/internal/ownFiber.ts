@@ -1,7 +1,9 @@
 /**
  * Runs an effect of a user in a fiber of its own.
  */
-import { Cause, Effect, Fiber } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 
 /**
  * One that cannot be interrupted holds up nobody who waits no longer. One that yields something that is no Effect, or that interrupts itself, fails with a defect: its fiber

@@ -2,7 +2,8 @@
  * Turns the content of a dead letter, or of a dead event, into the part of an answer that only callers with `view-payload` get.
  */
 import type { DeadLetterRecord, Serde } from "@eventbus/core"
-import { Result, type Schema } from "effect"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
 import type * as Answers from "../DeadLetterAnswers.ts"
 import type { Header, Masked, Payload } from "../Mask.ts"
 import { given } from "./answersOf.ts"

@@ -4,8 +4,9 @@
  * The address is the socket's. A request that a proxy has marked, that names another host, or that a page of another site sends,
  * counts as one from elsewhere. A proxy on this machine that marks nothing cannot be told from a caller on this machine.
  */
-import { Context, Option } from "effect"
-import type { HttpServerRequest } from "effect/http"
+import * as Context from "effect/Context"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as Option from "effect/Option"
 
 /** The address of the caller, where the request itself does not carry it. Default: the request's own. */
 export const PeerAddress = Context.Reference<string | undefined>("@eventbus/admin/PeerAddress", {

@@ -3,7 +3,9 @@
  */
 import { type BindingSettings, Configuration, type Handlers } from "@eventbus/config"
 import { type Broker, Clusters, type EventBusConnector, EventBusError } from "@eventbus/core"
-import { Effect, Predicate, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import { keyOf } from "./answersOf.ts"
 import { parsed } from "./requests/requests.ts"
 

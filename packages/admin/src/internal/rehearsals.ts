@@ -3,7 +3,11 @@
  */
 import { randomUUID } from "node:crypto"
 import { LogLine, type Rehearsal } from "@eventbus/core"
-import { Cause, Clock, Effect, Exit, type Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
 import { RehearsalNotFound, RehearsalRunning } from "../AdminError.ts"
 
 /** How long a result is kept after the end of its rehearsal. */

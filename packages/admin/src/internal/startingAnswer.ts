@@ -1,5 +1,5 @@
 /** The answers of the API before its program is built: alive, and not ready. */
-import { HttpServerResponse } from "effect/http"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type * as Paths from "./paths.ts"
 
 export const of = ({ live }: Paths.Paths, path: string): HttpServerResponse.HttpServerResponse =>

@@ -5,7 +5,9 @@
  * text, once a second; with none it does not.
  */
 import { createHash } from "node:crypto"
-import { Clock, Effect, Stream } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type * as Answers from "../Answers.ts"
 import type { EventBusAdmin } from "../EventBusAdmin.ts"
 

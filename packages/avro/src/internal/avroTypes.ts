@@ -1,6 +1,6 @@
 /** Avro types of `avsc`. Values and schemas that do not fit are thrown, with a message that says where. */
 import avro from "avsc"
-import { Predicate } from "effect"
+import * as Predicate from "effect/Predicate"
 import * as Resolution from "./resolution.ts"
 
 export type Type = avro.Type

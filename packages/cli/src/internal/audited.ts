@@ -1,7 +1,8 @@
 /** Audits the commands that work straight on a cluster, where the file has `eventbus.audit`. */
 import { hostname, userInfo } from "node:os"
 import { Audit, type AuditView } from "@eventbus/core"
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 
 /** The user of the operating system: Kafka's own principal is not known here. */
 export const user = (): string => {

@@ -4,7 +4,9 @@
 import { ClusterSettings, type Configuration } from "@eventbus/config"
 import { type Broker, Clusters } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
-import { Effect, type Layer, Option } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { type CommandFailed, refuse, refuseUsage } from "./failures.ts"
 
 const defaultCluster = "default"

@@ -3,7 +3,7 @@
  */
 import { Configuration, type Handlers } from "@eventbus/config"
 import type { EventBusError } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type CommandFailed, refuse } from "./failures.ts"
 import { counted } from "./text.ts"
 

@@ -1,7 +1,9 @@
 /**
  * The failures of commands: a message on standard error, and an exit code for the kind of failure.
  */
-import { Data, Effect, Runtime } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Runtime from "effect/Runtime"
 
 /** The exit codes of failures. Others: `0` for done, `130` for a graceful stop after a signal. */
 export const exitCodes = {

@@ -2,8 +2,10 @@
  * Arguments and flags that several commands share, and how commands read those that may be absent.
  */
 import { DeadLetterSelection } from "@eventbus/core"
-import { Effect, Option } from "effect"
-import { Argument, Flag } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type CommandFailed, refuseUsage } from "./failures.ts"
 
 export const file = Argument.String("file").pipe(

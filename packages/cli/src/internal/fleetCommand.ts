@@ -1,8 +1,11 @@
 /**
  * `eventbus fleet`: all processes of a fleet, its holds, and the last releases.
  */
-import { Console, Effect, Option } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { refuseUsage } from "./failures.ts"
 import * as Flags from "./flags.ts"
 import * as FleetOperator from "./fleetOperator.ts"

@@ -2,8 +2,10 @@
  * The module with a program's handlers, as `--handlers` names it.
  */
 import { Handlers } from "@eventbus/config"
-import { Effect, type Path, Predicate } from "effect"
-import { Flag } from "effect/cli"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import type * as Path from "effect/Path"
+import * as Predicate from "effect/Predicate"
 import * as Application from "../Application.ts"
 import { type CommandFailed, refuse } from "./failures.ts"
 import * as UserModule from "./userModule.ts"

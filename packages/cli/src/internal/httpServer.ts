@@ -5,8 +5,9 @@ import * as AdminServer from "@eventbus/admin/AdminServer"
 import * as EventBusAdmin from "@eventbus/admin/EventBusAdmin"
 import type { Broker, EventBusConnector } from "@eventbus/core"
 import * as Prometheus from "@eventbus/observability/Prometheus"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
 import { ServeError } from "effect/http/HttpServerError"
+import * as Layer from "effect/Layer"
 import { type CommandFailed, refuse } from "./failures.ts"
 
 /** The bindings inside of a server. Without an authorizer it answers anybody's probes, and lets only callers on this machine see more. */

@@ -2,7 +2,7 @@
  * The forms of log lines that `--log` offers. Text and JSON have one line a record, so that a search finds the whole of it.
  */
 import { LogFormat } from "@eventbus/core"
-import { Logger } from "effect"
+import * as Logger from "effect/Logger"
 
 /** The text of `LogFormat` behind the time, with line breaks of a stack as `\n`. */
 const text: Logger.Logger<unknown, string> = Logger.make(

@@ -1,7 +1,7 @@
 /**
  * The output of the process: it is complete before the process ends, and a reader who goes away ends the command.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /** A stream of the process, as far as this needs it. */
 type Output = Pick<NodeJS.WriteStream, "write" | "once" | "on" | "off" | "writableLength" | "destroyed">

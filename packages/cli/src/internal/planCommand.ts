@@ -3,8 +3,11 @@
  */
 import { Configuration } from "@eventbus/config"
 import { type Binding, type Broker, Plan } from "@eventbus/core"
-import { Console, Effect, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Clusters from "./clusters.ts"
 import * as ConfigurationFile from "./configurationFile.ts"
 import { CommandFailed, exitCodes, refuse } from "./failures.ts"

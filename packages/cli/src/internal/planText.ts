@@ -2,7 +2,7 @@
  * A plan as text for people: aligned columns, at most 100 characters wide where names allow.
  */
 import type { Plan } from "@eventbus/core"
-import { Duration } from "effect"
+import * as Duration from "effect/Duration"
 import { columns, counted, indent } from "./text.ts"
 
 /** `found` is undefined when no cluster was checked. */

@@ -1,5 +1,5 @@
 /** Commands about a running process, by its admin API. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type Failed, toFailed } from "./dlt/operator.ts"
 import type * as AdminClient from "./remote/adminClient.ts"
 

@@ -3,8 +3,10 @@
  */
 import type * as Answers from "@eventbus/admin/Answers"
 import { LogFormat } from "@eventbus/core"
-import { Console, Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import type { Failed } from "./dlt/operator.ts"
 import { refuse } from "./failures.ts"
 import * as Flags from "./flags.ts"

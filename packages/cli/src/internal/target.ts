@@ -1,8 +1,11 @@
 /**
  * The binding that a command is about: one of a file, on the file's cluster, or one of a running process that `--url` names.
  */
-import { Effect, Option } from "effect"
-import { Argument, Flag } from "effect/cli"
+
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type CommandFailed, refuseUsage } from "./failures.ts"
 import * as Flags from "./flags.ts"
 

@@ -1,7 +1,8 @@
 /**
  * Modules of the user that flags name by their path, such as `--handlers` and `--outbox`.
  */
-import { Effect, Path } from "effect"
+import * as Effect from "effect/Effect"
+import * as Path from "effect/Path"
 import { CommandFailed, exitCodes } from "./failures.ts"
 
 /** The failure of a module or a package, by the name that the user knows it by. */

@@ -3,8 +3,11 @@
  */
 import type { Configuration } from "@eventbus/config"
 import type { EventBusError } from "@eventbus/core"
-import { Console, Effect, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as ConfigurationFile from "./configurationFile.ts"
 import { refuse } from "./failures.ts"
 import * as Flags from "./flags.ts"

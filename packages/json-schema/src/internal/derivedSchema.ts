@@ -1,5 +1,6 @@
 /** The JSON Schema of an Effect schema. */
-import { JsonSchema, Schema } from "effect"
+import * as JsonSchema from "effect/JsonSchema"
+import * as Schema from "effect/Schema"
 
 export const make = <A, I>(schema: Schema.Codec<A, I>): object => {
   const document = JsonSchema.toDocumentDraft07(Schema.toJsonSchemaDocument(schema))

@@ -2,7 +2,7 @@
 import { Ajv, type AnySchema, type ErrorObject, type Options } from "ajv"
 import { Ajv2019 } from "ajv/dist/2019.js"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import { Predicate } from "effect"
+import * as Predicate from "effect/Predicate"
 
 /** A schema and the schemas that it refers to, as JSON text. */
 export interface Source {

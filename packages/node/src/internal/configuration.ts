@@ -1,7 +1,8 @@
 /** Reads the options of a bus into a configuration. All mistakes are told at once, by the names that the options have. */
 import { Configuration, type Handler, type Handlers } from "@eventbus/config"
 import { EventBusError, type IdempotencyStore } from "@eventbus/core"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Consumer } from "../Consumer.ts"
 import type { EventBusOptions } from "../EventBusOptions.ts"
 import * as PlainSettings from "./plainSettings.ts"

@@ -1,7 +1,7 @@
 /** The functions among a consumer's options, as the core takes them. */
 import { type BindingSettings, type HandlerOptions, Settings } from "@eventbus/config"
 import { type Classifier, type IdempotencyStore, LetterTransform, Serde } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { CommonOptions } from "../ConsumerOptions.ts"
 import type { ErrorRule } from "../ErrorRule.ts"
 import type { DurationValue } from "../PlainValues.ts"

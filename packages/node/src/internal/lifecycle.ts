@@ -2,7 +2,13 @@
  * The life of a bus: it starts and stops as often as its program likes, one after the other. It alone knows whether the bus runs.
  */
 import { EventBusError } from "@eventbus/core"
-import { Cause, type Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import { EventBusNotRunning, StartInterrupted } from "../EventBusErrors.ts"
 import * as BusConfiguration from "./configuration.ts"
 

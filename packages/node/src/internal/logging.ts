@@ -1,6 +1,8 @@
 /** The log of a bus. */
 import { LogFormat } from "@eventbus/core"
-import { Cause, type Layer, Logger } from "effect"
+import * as Cause from "effect/Cause"
+import type * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import { CurrentLogAnnotations } from "effect/References"
 import type { EventBusOptions, LogEntry } from "../EventBusOptions.ts"
 

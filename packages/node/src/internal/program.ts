@@ -1,7 +1,8 @@
 /** The layers of a bus: its consumers on the layers of the configuration, and what belongs beside them. */
 import { Configuration } from "@eventbus/config"
 import { EventBusConnector, IdempotencyStore } from "@eventbus/core"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { BusOutboxState } from "../BusOutbox.ts"
 import type { EventBusOptions } from "../EventBusOptions.ts"
 import * as BusConfiguration from "./configuration.ts"

@@ -2,7 +2,8 @@
  * Calls of async functions as effects. An interruption aborts the function's signal, and then waits for its promise.
  */
 import { UserFunction } from "@eventbus/core"
-import { Effect, Exit } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 
 /**
  * Settles as the promise of the function does: it fails with whatever the function throws or rejects with. A function that returns no promise has ended when it returns. The

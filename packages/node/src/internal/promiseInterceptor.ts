@@ -1,6 +1,9 @@
 /** Interceptors that are async functions. */
 import type { Interceptor } from "@eventbus/core"
-import { Cause, type Context, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { PromiseInterceptor } from "../ConsumerOptions.ts"
 import * as PromiseCall from "./promiseCall.ts"
 

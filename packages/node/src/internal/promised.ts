@@ -1,5 +1,5 @@
 /** A service of the core with promises in place of effects. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Promised } from "../PlainValues.ts"
 
 /** Runs an effect of the core for a caller that knows promises alone. */

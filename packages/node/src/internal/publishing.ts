@@ -1,6 +1,8 @@
 /** Publishing through the core's publishers, which share one producer for each cluster. A producer connects with its first record, so a cluster that is away keeps no bus from starting. */
 import { type Broker, Defaults, Publisher } from "@eventbus/core"
-import { Context, Effect, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { ProducerOptions } from "../KafkaOptions.ts"
 import { defineTopic, type Topic } from "../Topic.ts"
 import { millisOf } from "./handlerCode.ts"

@@ -1,6 +1,7 @@
 /** The producer of one call of a transactional handler. It belongs to that call, and never outlives it. */
 import type { Broker } from "@eventbus/core"
-import { type Context, Effect } from "effect"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { Message, Topic } from "../Topic.ts"
 import type { TransactionProducer } from "../TransactionProducer.ts"
 import * as Publishing from "./publishing.ts"

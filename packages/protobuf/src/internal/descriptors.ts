@@ -3,7 +3,7 @@ import { type DescFile, type DescMessage, toBinary } from "@bufbuild/protobuf"
 import { base64Encode } from "@bufbuild/protobuf/wire"
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt"
 import type { SchemaRegistry, UnusableSchema } from "@eventbus/schema-registry"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /** The descriptor of a file in Base64, as Confluent's clients for languages without `.proto` texts register it. */
 export const textOf = (file: DescFile): string => base64Encode(toBinary(FileDescriptorProtoSchema, file.proto))

@@ -1,7 +1,14 @@
 /** Requests to a schema registry. Each is repeated during an outage, until the registry has answered. */
 import { LogLine } from "@eventbus/core"
-import { Cause, Data, type Duration, Effect, type Redacted, Schedule, Schema } from "effect"
-import { type HttpClient, HttpClientRequest } from "effect/http"
+import * as Cause from "effect/Cause"
+import * as Data from "effect/Data"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
 import { UnusableSchema } from "../UnusableSchema.ts"
 
 /** Where the registry is, and how to authenticate. */

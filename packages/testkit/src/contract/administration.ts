@@ -1,5 +1,5 @@
 /** Outcomes: administration of a cluster. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { assert } from "vitest"
 import {
   admin,

@@ -1,6 +1,6 @@
 /** Outcomes: the assignment events of a member. */
 import { Broker } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { assert } from "vitest"
 import {
   admin,

@@ -1,6 +1,7 @@
 /** Outcomes: members that list other assignment protocols than the connector's own. */
 import { Broker } from "@eventbus/core"
-import { Effect, Queue } from "effect"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
 import { assert } from "vitest"
 import { admin, assertTag, eventually, eventuallyTrue, failure, type Outcome, topic, unique } from "./harness.ts"
 import { join, shared } from "./probe.ts"

@@ -1,6 +1,6 @@
 /** Outcomes: failures are reported, `retryable` is true to its name, and everything else goes on working. */
 import { Broker } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { assert } from "vitest"
 import {
   admin,

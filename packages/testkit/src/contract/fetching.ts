@@ -1,5 +1,5 @@
 /** Outcomes: the fetched records and their form. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { assert } from "vitest"
 import {
   admin,

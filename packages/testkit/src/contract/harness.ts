@@ -5,7 +5,12 @@
  * true.
  */
 import { Broker, type BrokerError, type ConsumerRecord } from "@eventbus/core"
-import { Cause, Clock, Duration, Effect, Exit, type Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
 import { assert } from "vitest"
 
 /** The differences between adapters that the contract allows. */

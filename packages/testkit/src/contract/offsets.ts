@@ -1,5 +1,5 @@
 /** Outcomes: committed offsets, and the position at which a member continues. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { assert } from "vitest"
 import { admin, assertTag, eventually, failure, type Outcome, publish, texts, topic, unique } from "./harness.ts"
 import { join } from "./probe.ts"

@@ -1,6 +1,7 @@
 /** Outcomes: pause, resume and seek. */
 import { Broker } from "@eventbus/core"
-import { Effect, Queue } from "effect"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
 import { assert } from "vitest"
 import { longestWait, type Outcome, producer, publish, quietTime, record, texts, topic, unique } from "./harness.ts"
 import { join } from "./probe.ts"

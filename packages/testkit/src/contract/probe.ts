@@ -2,7 +2,11 @@
  * The smallest correct consumer. It seeks its assigned partitions, collects records, releases revoked partitions, and keeps every event.
  */
 import { Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Cause, Effect, Exit, Queue, type Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
 import { assert } from "vitest"
 import { eventuallyTrue, text } from "./harness.ts"
 

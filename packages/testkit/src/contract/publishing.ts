@@ -1,6 +1,7 @@
 /** Outcomes: publishing records. */
 import { Broker, Partitioner } from "@eventbus/core"
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { assert } from "vitest"
 import {
   admin,

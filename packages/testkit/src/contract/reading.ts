@@ -1,6 +1,7 @@
 /** Outcomes: reading by partition and offset, without a group. */
 import { Broker, type BrokerError } from "@eventbus/core"
-import { Effect, Fiber } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { assert } from "vitest"
 import {
   admin,

@@ -1,5 +1,6 @@
 /** Outcomes: partitions move between members. */
-import { Effect, Fiber } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { assert } from "vitest"
 import {
   admin,

@@ -1,5 +1,5 @@
 /** Outcomes: members with a `groupInstanceId` (KIP-345). */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { assert } from "vitest"
 import { eventually, eventuallyTrue, type Outcome, quietTime, topic, unique } from "./harness.ts"
 import { failedWith, join, shared } from "./probe.ts"

@@ -1,6 +1,8 @@
 /** Outcomes: one transaction at a time, fencing, and the transaction timeout. */
 import { Broker } from "@eventbus/core"
-import { Deferred, Effect, Fiber } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { assert } from "vitest"
 import {
   assertTag,

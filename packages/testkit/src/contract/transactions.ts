@@ -1,6 +1,9 @@
 /** Outcomes: records and offsets of a transaction become visible together, or never. */
 import type { Broker, BrokerError } from "@eventbus/core"
-import { Effect, Exit, Fiber, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
 import { assert } from "vitest"
 import {
   admin,

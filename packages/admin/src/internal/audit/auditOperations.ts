@@ -2,7 +2,8 @@
  * The audit log of the program, and its pages as answers that JSON can hold.
  */
 import { Audit, type AuditView } from "@eventbus/core"
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { AdminAudit } from "../../AdminAudit.ts"
 import { AuditOff } from "../../AdminError.ts"
 import type * as Answers from "../../AuditAnswers.ts"

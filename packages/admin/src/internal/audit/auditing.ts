@@ -3,9 +3,14 @@
  */
 import type { AuditView } from "@eventbus/core"
 import { Audit } from "@eventbus/core"
-import { Cause, Effect, Exit, Predicate } from "effect"
-import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import type { HttpApiEndpoint } from "effect/http-api"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import type * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as Predicate from "effect/Predicate"
 import type { Permission } from "../../Authorizer.ts"
 import { replayedHeader } from "../idempotency/idempotencyKey.ts"
 

@@ -3,8 +3,10 @@
  */
 import { createHash } from "node:crypto"
 import { gzipSync } from "node:zlib"
-import { Effect, type Layer } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type * as Layer from "effect/Layer"
 import * as Bundle from "./bundle.ts"
 
 /** Relative addresses in the document are below the prefix, so it works at any prefix and behind any proxy. */

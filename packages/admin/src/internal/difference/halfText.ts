@@ -2,7 +2,7 @@
  * A key or a value as lines of text, in the form in which it can be compared with another one.
  */
 import { createHash } from "node:crypto"
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { DiffLine } from "../../DeadLetterAnswers.ts"
 import { jsonTextOf } from "../payloadAnswers.ts"
 import * as LineDiff from "./lineDiff.ts"

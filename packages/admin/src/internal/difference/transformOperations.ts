@@ -2,7 +2,7 @@
  * The operations on the transforms of a binding, over the connector.
  */
 import { DeadLetterSelection, type EventBusConnector } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { DeadLetterNotFound } from "../../AdminError.ts"
 import type { AdminTransforms } from "../../AdminTransforms.ts"
 import * as AnswersOf from "../answersOf.ts"

@@ -2,7 +2,7 @@
  * Turns what a transform makes of a dead letter into an answer. Without `payload`, nothing in it quotes a record.
  */
 import { type ConsumerRecord, DeadLetterSelection, type LetterTransform } from "@eventbus/core"
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type * as Answers from "../../DeadLetterAnswers.ts"
 import type { Header, Masking, Payload } from "../../Mask.ts"
 import { given } from "../answersOf.ts"

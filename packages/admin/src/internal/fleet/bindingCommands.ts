@@ -1,8 +1,8 @@
 /** The handlers of start, stop, pause and resume: in this process by the connector, or in all processes by the fleet. */
 import type { FleetView } from "@eventbus/core"
-import { Effect } from "effect"
-import type { HttpServerRequest } from "effect/http"
-import { HttpServerResponse } from "effect/http"
+import * as Effect from "effect/Effect"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { EventBusAdmin } from "../../EventBusAdmin.ts"
 import { Caller } from "../middlewares.ts"
 import { bodyOf, onCluster } from "../requests/requests.ts"

@@ -3,7 +3,7 @@
  */
 import { Settings } from "@eventbus/config"
 import type { FleetView } from "@eventbus/core"
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { ParameterIssue } from "../../AdminError.ts"
 import { allowed, isReason } from "../requests/parameters.ts"
 import { isRecord, kindOf, notAnObject, unknownKeys } from "../requests/selectionBody.ts"

@@ -1,6 +1,6 @@
 /** A command about a binding to all processes: a hold for `pause`, its release for `resume`, else a command of the fleet. */
 import type { Fleet, FleetView, Snapshot } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { FleetCommand } from "../../AdminFleet.ts"
 import type * as FleetAnswers from "../../FleetAnswers.ts"
 import { given, isDate, isoOf, keyOf } from "../answersOf.ts"

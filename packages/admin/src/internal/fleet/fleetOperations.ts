@@ -1,6 +1,7 @@
 /** Commands to all processes, by the fleet of the program where it has one. */
 import { type EventBusConnector, Fleet, Replay } from "@eventbus/core"
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { FleetNotConfigured } from "../../AdminError.ts"
 import type { AdminFleet } from "../../AdminFleet.ts"
 import * as AnswersOf from "./fleetAnswersOf.ts"

@@ -1,8 +1,11 @@
 /**
  * The routes about records that wait for the decision of an operator, as a declaration.
  */
-import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
 import * as Answers from "../../Answers.ts"
 import * as HeldAnswers from "../../HeldAnswers.ts"
 import * as Errors from "../errorSchemas.ts"

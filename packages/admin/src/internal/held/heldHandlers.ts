@@ -1,8 +1,8 @@
 /**
  * The handlers of the routes about records that wait for the decision of an operator.
  */
-import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import type { AdminApi } from "../../AdminApi.ts"
 import type { HeldCommand } from "../../AdminHeld.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"

@@ -2,7 +2,7 @@
  * The operations on records that wait for the decision of an operator.
  */
 import type { EventBusConnector } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { AdminHeld, HeldCommand } from "../../AdminHeld.ts"
 import * as AnswersOf from "../answersOf.ts"
 import type { Shown } from "../masking.ts"

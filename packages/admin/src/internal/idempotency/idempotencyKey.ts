@@ -1,7 +1,7 @@
 /**
  * The declaration of the header `Idempotency-Key`, for the routes and for their document.
  */
-import { HttpApiMiddleware } from "effect/http-api"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as Errors from "../errorSchemas.ts"
 import type { Caller } from "../middlewares.ts"
 

@@ -6,8 +6,15 @@
  */
 import { createHash } from "node:crypto"
 import { LogFormat, LogLine, type RequestJournal } from "@eventbus/core"
-import { Deferred, Effect, Exit, Fiber, Layer, type Scope } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import {
   IdempotencyKeyReused,
   IdempotencyUnavailable,

@@ -2,9 +2,13 @@
  * Decides from the end of a request whether its answer is kept.
  */
 import type { RequestJournal } from "@eventbus/core"
-import { Cause, Effect, Exit, Predicate, Schema } from "effect"
-import { HttpServerResponse } from "effect/http"
-import { HttpApiError } from "effect/http-api"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApiError from "effect/http-api/HttpApiError"
+import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
 import { ClusterFailed, IdempotentAnswerTooLarge, OutboxFailed } from "../../AdminError.ts"
 import * as Errors from "../errorSchemas.ts"
 import * as Failures from "../failures.ts"

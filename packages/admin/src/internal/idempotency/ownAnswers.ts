@@ -3,7 +3,9 @@
  */
 
 import { RequestJournal } from "@eventbus/core"
-import { Clock, Deferred, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import type { Answer } from "./outcome.ts"
 
 /** A request of this process. */

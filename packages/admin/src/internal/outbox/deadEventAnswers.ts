@@ -2,7 +2,8 @@
  * Turns what an outbox says of its dead events into answers that JSON can hold. Without `payload`, nothing in them quotes an event.
  */
 import { Serde } from "@eventbus/core"
-import { Result, Schema } from "effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import type * as Answers from "../../DeadEventAnswers.ts"
 import type { Payload } from "../../Mask.ts"
 import type * as Port from "../../OutboxPort.ts"

@@ -1,7 +1,7 @@
 /**
  * Reads the bodies of requests about plans over dead events. The outbox itself says of every field what is wrong with it, by the same paths.
  */
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { ParameterIssue } from "../../AdminError.ts"
 import type { PlanRequest } from "../../OutboxPort.ts"
 import { allowed } from "../requests/parameters.ts"

@@ -1,7 +1,9 @@
 /**
  * The plans over dead events that this process has made, and its work on them. A plan names up to 100 000 events, so no request could bring it along.
  */
-import { Clock, Effect, type Fiber } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import { DeadEventPlanNotFound } from "../../AdminError.ts"
 import type * as Answers from "../../DeadEventAnswers.ts"
 import type * as Port from "../../OutboxPort.ts"

@@ -1,8 +1,12 @@
 /**
  * The routes about the dead events of the program's outbox, as a declaration.
  */
-import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
 import * as Answers from "../../DeadEventAnswers.ts"
 import * as Errors from "../errorSchemas.ts"
 import { IdempotencyKey } from "../idempotency/idempotencyKey.ts"

@@ -1,9 +1,10 @@
 /**
  * The handlers of the routes about dead events. Which permission a request about a plan needs depends on its action.
  */
-import { Effect, Predicate } from "effect"
-import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as Predicate from "effect/Predicate"
 import type { AdminApi } from "../../AdminApi.ts"
 import { Forbidden, type Permission } from "../../Authorizer.ts"
 import { EventBusAdmin } from "../../EventBusAdmin.ts"

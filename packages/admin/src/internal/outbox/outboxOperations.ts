@@ -2,7 +2,11 @@
  * The operations on dead events, over the outbox of the program. Without one each of them says so.
  */
 import { LogLine } from "@eventbus/core"
-import { Cause, Deferred, Effect, Option, type Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import { DeadEventNotFound, DeadEventPlanStale, InvalidRequest, OutboxFailed, OutboxOff } from "../../AdminError.ts"
 import type { AdminOutbox } from "../../AdminOutbox.ts"
 import type * as DeadEventAnswers from "../../DeadEventAnswers.ts"

@@ -2,7 +2,13 @@
  * The work of this process on plans over dead events: each goes on in the background until it is done, stops itself, or somebody cancels it.
  */
 import { LogLine } from "@eventbus/core"
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, type Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
 import { DeadEventPlanApplied, DeadEventPlanNotRunning } from "../../AdminError.ts"
 import type { ApplyReport } from "../../OutboxPort.ts"
 import { given } from "../answersOf.ts"

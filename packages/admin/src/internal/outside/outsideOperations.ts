@@ -1,6 +1,6 @@
 /** The operations on bindings that other processes run: what is seen of them, and the refusal of what only their processes can do. */
 import type { Outside } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { NotRunHere } from "../../AdminError.ts"
 import type * as Answers from "../../Answers.ts"
 import * as AnswersOf from "../answersOf.ts"

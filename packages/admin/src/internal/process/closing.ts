@@ -2,7 +2,7 @@
  * Phase 1 of the shutdown (connector seed §4.11). The layers of bindings drain before the connector itself closes, and this one closes before them.
  */
 import type { Health } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as AnswersOf from "../answersOf.ts"
 
 /** Health that says so once the scope closes. */

@@ -1,7 +1,7 @@
 /** The operations on the bindings that this process runs. */
 import type { Handlers } from "@eventbus/config"
 import { type Broker, type EventBusConnector, EventBusError } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as AnswersOf from "../answersOf.ts"
 import * as HeldOperations from "../held/heldOperations.ts"
 import type { Shown } from "../masking.ts"

@@ -3,7 +3,10 @@
  */
 import { Settings } from "@eventbus/config"
 import { DeadLetterList, DeadLetterSelection, TopicName } from "@eventbus/core"
-import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaGetter from "effect/SchemaGetter"
+import * as SchemaIssue from "effect/SchemaIssue"
 
 /** The values that each parameter may have, by its name. */
 export const allowed = {

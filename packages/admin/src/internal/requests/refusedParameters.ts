@@ -1,9 +1,14 @@
 /**
  * Turns everything that the schemas refuse in a request into one answer with all issues and their paths. A body that the route does not take is one of them.
  */
-import { Effect, Layer, type Schema, SchemaAST, type SchemaIssue, type Types } from "effect"
-import { HttpServerRequest } from "effect/http"
-import { HttpApiError } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpApiError from "effect/http-api/HttpApiError"
+import * as Layer from "effect/Layer"
+import type * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
+import type * as SchemaIssue from "effect/SchemaIssue"
+import type * as Types from "effect/Types"
 import { InvalidRequest, type ParameterIssue } from "../../AdminError.ts"
 import { RefusedParameters } from "../middlewares.ts"
 import { allowed } from "./parameters.ts"

@@ -10,8 +10,11 @@ import {
   type ReplayPlan,
   type ReplayRun
 } from "@eventbus/core"
-import { ByteSize, Effect, Predicate, Result } from "effect"
-import { HttpServerRequest } from "effect/http"
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import {
   type AuditOff,
   ClusterFailed,

@@ -3,7 +3,8 @@
  */
 import { Settings } from "@eventbus/config"
 import { DeadLetterSelection } from "@eventbus/core"
-import { Predicate, Result } from "effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import type { ParameterIssue } from "../../AdminError.ts"
 import { allowed } from "./parameters.ts"
 

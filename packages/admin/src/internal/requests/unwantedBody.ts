@@ -1,9 +1,10 @@
 /**
  * Finds a body that its route does not take: the caller means something by it, and nothing would be done about that.
  */
-import { Effect, Result } from "effect"
-import { HttpServerRequest } from "effect/http"
-import type { HttpApiEndpoint } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as Result from "effect/Result"
 import type { ParameterIssue } from "../../AdminError.ts"
 import { parsed, textOf } from "./requests.ts"
 import { isRecord, kindOf, unknownKeys } from "./selectionBody.ts"

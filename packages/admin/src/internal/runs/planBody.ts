@@ -3,7 +3,7 @@
  */
 import { Settings } from "@eventbus/config"
 import { Ranges, ReplayPlan } from "@eventbus/core"
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { ParameterIssue } from "../../AdminError.ts"
 import * as SelectionBody from "../requests/selectionBody.ts"
 

@@ -1,6 +1,6 @@
 /** Replays without a plan, statistics and purges, over the connector. */
 import type { Replay } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as AnswersOf from "../answersOf.ts"
 import type { Letters } from "../lettersOfTopic.ts"
 

@@ -2,9 +2,9 @@
  * The handlers of the routes about plans and runs. Which permission a request needs depends on what its plan does.
  */
 import type { ReplayPlan } from "@eventbus/core"
-import { Effect } from "effect"
-import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import type { AdminApi } from "../../AdminApi.ts"
 import { InvalidRequest } from "../../AdminError.ts"
 import type { AdminLetters } from "../../AdminLetters.ts"

@@ -2,7 +2,12 @@
  * The operations on plans and runs, over the connector. A run that this process works on goes on in the background.
  */
 import { LogLine, type ReplayRun } from "@eventbus/core"
-import { Cause, Deferred, Effect, Exit, Fiber, type Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
 import type { AdminRuns } from "../../AdminRuns.ts"
 import type { Letters } from "../lettersOfTopic.ts"
 import type { Shown } from "../masking.ts"

@@ -1,8 +1,13 @@
 /**
  * `eventbus console`: the console on this machine for the bindings of a file, straight on their clusters; or the address of the console of a running process.
  */
-import { Console, Effect, Option, References } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as References from "effect/References"
 import { readValid } from "../configurationFile.ts"
 import { refuseUsage } from "../failures.ts"
 import * as Flags from "../flags.ts"

@@ -1,5 +1,5 @@
 /** The flags of `eventbus console`. */
-import type { Option } from "effect"
+import type * as Option from "effect/Option"
 
 /** Those about a page of its own. */
 export interface Options {

@@ -3,8 +3,11 @@
  */
 import { Configuration } from "@eventbus/config"
 import { Audit, Binding, type Replay } from "@eventbus/core"
-import { Effect, Layer, Option, References } from "effect"
-import { Flag } from "effect/cli"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as References from "effect/References"
 import * as Audited from "../audited.ts"
 import * as Clusters from "../clusters.ts"
 import * as ConfigurationFile from "../configurationFile.ts"

@@ -1,7 +1,8 @@
 /** The operations on dead letters, straight on the cluster of the binding. It joins no group. */
 import * as AnswersOf from "@eventbus/admin/AnswersOf"
 import type { Replay, ReplayRun } from "@eventbus/core"
-import { Console, Effect } from "effect"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
 import type { Failed, Operator } from "./operator.ts"
 
 /** Functions of the user may print: the result of a command alone goes to standard output. */

@@ -2,8 +2,11 @@
  * `eventbus dlt apply` and `resume`: a process works on a run until that is over, paused or stopped, and the command says how far it is.
  */
 import type * as RunAnswers from "@eventbus/admin/RunAnswers"
-import { Console, Deferred, Effect, Option } from "effect"
-import { Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { CommandFailed, exitCodes } from "../failures.ts"
 import * as Target from "../target.ts"
 import { jsonText } from "../text.ts"

@@ -1,7 +1,7 @@
 /**
  * `eventbus dlt`: the dead letters of a binding, straight from its cluster or by the admin API of a running process: by the reason of their failure, one by one, rehearsed, and dealt with by plans and runs.
  */
-import { Command } from "effect/cli"
+import * as Command from "effect/cli/Command"
 import { apply, resume } from "./dltApply.ts"
 import { groups } from "./dltGroups.ts"
 import { list } from "./dltList.ts"

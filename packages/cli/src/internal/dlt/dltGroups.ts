@@ -3,8 +3,10 @@
  */
 import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
 import { DeadLetterGroup, LogFormat } from "@eventbus/core"
-import { Console, Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import * as Target from "../target.ts"
 import { columns, counted, jsonText } from "../text.ts"
 import { statesOf, topic, withOperator } from "./deadLetters.ts"

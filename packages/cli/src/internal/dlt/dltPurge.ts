@@ -2,8 +2,11 @@
  * `eventbus dlt purge`: deletes old dead letters from their topic.
  */
 import { Settings } from "@eventbus/config"
-import { Clock, Console, Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import { refuseUsage } from "../failures.ts"
 import * as Target from "../target.ts"
 import { counted, jsonText } from "../text.ts"

@@ -3,8 +3,10 @@
  */
 import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
 import { LogFormat, type Rehearsal } from "@eventbus/core"
-import { Console, Effect, Option } from "effect"
-import { Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { refuse } from "../failures.ts"
 import * as Target from "../target.ts"
 import { columns, counted, indent, jsonText } from "../text.ts"

@@ -2,8 +2,10 @@
  * `eventbus dlt runs`, `receipt`, `pause`, `cancel` and `rate`: runs over dead letters, whichever process works on them.
  */
 import type * as RunAnswers from "@eventbus/admin/RunAnswers"
-import { Console, Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import { refuseUsage } from "../failures.ts"
 import * as Target from "../target.ts"
 import { jsonText } from "../text.ts"

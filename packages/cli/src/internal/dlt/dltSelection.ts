@@ -3,8 +3,9 @@
  */
 import { Settings } from "@eventbus/config"
 import { DeadLetterSelection } from "@eventbus/core"
-import { Effect, Option } from "effect"
-import { Flag } from "effect/cli"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type CommandFailed, refuseUsage } from "../failures.ts"
 import * as Flags from "../flags.ts"
 import { group } from "./deadLetters.ts"

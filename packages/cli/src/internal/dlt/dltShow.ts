@@ -3,8 +3,9 @@
  */
 import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
 import { LogFormat } from "@eventbus/core"
-import { Console, Effect } from "effect"
-import { Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { refuse } from "../failures.ts"
 import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"

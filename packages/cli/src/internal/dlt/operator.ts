@@ -6,7 +6,8 @@ import type * as Answers from "@eventbus/admin/Answers"
 import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
 import type * as RunAnswers from "@eventbus/admin/RunAnswers"
 import type { DeadLetterGroup, DeadLetterList, DeadLetterSelection, Rehearsal, ReplayPlan } from "@eventbus/core"
-import type { Deferred, Effect } from "effect"
+import type * as Deferred from "effect/Deferred"
+import type * as Effect from "effect/Effect"
 import { CommandFailed, exitCodes } from "../failures.ts"
 
 /** A failure that is written for people, of the connector, of its admin API, or of the way there. */

@@ -2,7 +2,8 @@
  * The operations on dead letters by the admin API of a running process.
  */
 import { DeadLetterSelection, type ReplayPlan } from "@eventbus/core"
-import { Deferred, Effect } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import type { Asking } from "../runningProcess.ts"
 import type { Failed, Operator } from "./operator.ts"
 

@@ -4,7 +4,7 @@
 import type * as Answers from "@eventbus/admin/Answers"
 import type * as RunAnswers from "@eventbus/admin/RunAnswers"
 import { LogFormat } from "@eventbus/core"
-import { Duration } from "effect"
+import * as Duration from "effect/Duration"
 import { columns, counted, indent } from "../text.ts"
 
 /** Letters, or copies, by a reason or a topic. */

@@ -3,8 +3,9 @@
  */
 import type * as DeadLetterAnswers from "@eventbus/admin/DeadLetterAnswers"
 import { DeadLetterSelection, LogFormat } from "@eventbus/core"
-import { Console, Effect } from "effect"
-import { Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import { type CommandFailed, refuseUsage } from "../failures.ts"
 import { indent } from "../text.ts"
 import type { Operator } from "./operator.ts"

@@ -1,8 +1,11 @@
 /**
  * `eventbus outbox dead apply` and `receipt`: works on a plan, and says what has become of its events.
  */
-import { Console, Effect, Option } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { CommandFailed, exitCodes, refuse } from "../failures.ts"
 import { jsonText } from "../text.ts"
 import { shared, withOperator } from "./deadEvents.ts"

@@ -3,7 +3,9 @@
  */
 import type { AuditView } from "@eventbus/core"
 import type { DeadEventOperator, OutboxError } from "@eventbus/outbox"
-import { Effect, type Path, References } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Path from "effect/Path"
+import * as References from "effect/References"
 import * as Audited from "../audited.ts"
 import { CommandFailed, exitCodes } from "../failures.ts"
 import * as Flags from "../flags.ts"

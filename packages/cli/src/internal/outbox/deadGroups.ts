@@ -3,8 +3,9 @@
  */
 import { LogFormat } from "@eventbus/core"
 import type { DeadEvents } from "@eventbus/outbox"
-import { Console, Effect } from "effect"
-import { Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { columns, counted, jsonText } from "../text.ts"
 import { shared, withOperator } from "./deadEvents.ts"
 import { timeOf } from "./deadEventText.ts"

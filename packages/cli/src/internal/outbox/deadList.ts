@@ -3,8 +3,10 @@
  */
 import { LogFormat } from "@eventbus/core"
 import type { DeadEvents } from "@eventbus/outbox"
-import { Console, Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import * as Flags from "../flags.ts"
 import { columns, jsonText } from "../text.ts"
 import { shared, withOperator } from "./deadEvents.ts"

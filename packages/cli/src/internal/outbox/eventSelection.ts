@@ -3,8 +3,9 @@
  */
 
 import type { DeadEvents } from "@eventbus/outbox"
-import type { Option } from "effect"
-import { Argument, Flag } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import type * as Option from "effect/Option"
 import * as Flags from "../flags.ts"
 
 export const eventId = Argument.String("event-id").pipe(Argument.withDescription("The id of a dead event"))

@@ -1,8 +1,9 @@
 /**
  * `eventbus outbox`: the dead events of an outbox, straight in its database: by the reason of their failure, one by one, and dealt with by plans.
  */
-import { Console, Effect } from "effect"
-import { Command } from "effect/cli"
+import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
 import { checkReason, reason } from "../dlt/dltRuns.ts"
 import { refuse } from "../failures.ts"
 import { jsonText } from "../text.ts"

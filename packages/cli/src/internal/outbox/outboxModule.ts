@@ -3,8 +3,15 @@
  */
 import { type Audit, UserFunction } from "@eventbus/core"
 import type { OutboxStore } from "@eventbus/outbox"
-import { Cause, Context, Effect, type Exit, Layer, type Path, Predicate, Scope } from "effect"
-import { Flag } from "effect/cli"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as Predicate from "effect/Predicate"
+import * as Scope from "effect/Scope"
 import { CommandFailed, exitCodes, refuse } from "../failures.ts"
 import * as UserModule from "../userModule.ts"
 

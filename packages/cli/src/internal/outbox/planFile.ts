@@ -2,7 +2,10 @@
  * Plans over dead events in files: 'plan' writes one, 'apply' and 'receipt' read it.
  */
 import type { DeadEvents } from "@eventbus/outbox"
-import { Effect, FileSystem, type PlatformError, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import type * as PlatformError from "effect/PlatformError"
+import * as Schema from "effect/Schema"
 import { CommandFailed, exitCodes, refuse } from "../failures.ts"
 import { jsonText } from "../text.ts"
 import { outboxPackage } from "./outboxModule.ts"

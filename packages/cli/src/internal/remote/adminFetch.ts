@@ -1,7 +1,8 @@
 /**
  * `fetch` for a server that may be any other than the one that the address means: it follows no redirect, reads no answer without end, and says why nothing came.
  */
-import { Data, Predicate } from "effect"
+import * as Data from "effect/Data"
+import * as Predicate from "effect/Predicate"
 
 /** Longest answer that is read, in bytes: a thousand times the longest one of a process with hundreds of bindings. */
 const mostBytes = 64 * 1_024 * 1_024

@@ -1,5 +1,6 @@
 /** The address of the console of a running process. */
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import { CommandFailed, exitCodes, refuse } from "../failures.ts"
 import { read } from "./adminClient.ts"
 import { adminFetch, reasonOf } from "./adminFetch.ts"

@@ -1,8 +1,10 @@
 /**
  * A client that sends each command with a key. With the same key, the process does a command once, however often it is sent.
  */
-import { Effect, Schedule } from "effect"
-import { HttpClient, HttpClientRequest } from "effect/http"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Schedule from "effect/Schedule"
 import { Redirected } from "./adminFetch.ts"
 
 /** Repeats a command whose answer got lost, as it was, with its key. */

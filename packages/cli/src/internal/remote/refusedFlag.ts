@@ -1,7 +1,8 @@
 /**
  * The flag whose value no request takes. The schemas of the API refuse it before anything is sent, so it is the caller's mistake and no answer of the process.
  */
-import { SchemaAST, type SchemaIssue } from "effect"
+import * as SchemaAST from "effect/SchemaAST"
+import type * as SchemaIssue from "effect/SchemaIssue"
 
 /** Such as `--limit has a value that no process takes; allowed is a whole number, 1 to 500`. */
 export const refusedFlag = (issue: SchemaIssue.Issue, declared?: SchemaAST.AST): string => {

@@ -14,7 +14,7 @@ import {
   RetryPolicy,
   TopicName
 } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { BindingSettings } from "../../BindingSettings.ts"
 import type { Options } from "../../HandlerOptions.ts"
 import * as ErrorNames from "../schema/errorNames.ts"

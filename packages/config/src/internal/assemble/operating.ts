@@ -1,6 +1,7 @@
 /** The fleet and the audit log of a configuration. A file without clusters may name one that the program does not have: that is a mistake in the file. */
 import { Audit, EventBusError, Fleet } from "@eventbus/core"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 
 interface Operating {
   readonly fleet?: Fleet.Settings

@@ -3,7 +3,7 @@
  * messages.
  */
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { BindingSettings } from "../../BindingSettings.ts"
 import * as Settings from "../../Settings.ts"
 import * as Shape from "../schema/shape.ts"

@@ -3,7 +3,7 @@
  */
 import * as Fs from "node:fs/promises"
 import * as Path from "node:path"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { inside, type Shape, select } from "../schema/shape.ts"
 import type { Issues } from "../tree/issues.ts"
 import * as Node from "../tree/node.ts"

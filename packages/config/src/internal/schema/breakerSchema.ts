@@ -2,7 +2,7 @@
  * The circuit breaker: the keys below `circuitBreaker` of a binding.
  */
 import { Choices, Defaults, Ranges } from "@eventbus/core"
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { decimal, duration, flag, oneOf, section, whole, withDefault } from "./leaves.ts"
 
 const { circuitBreaker: breaker } = Defaults

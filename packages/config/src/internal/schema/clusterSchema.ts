@@ -2,7 +2,7 @@
  * How to reach a cluster: the keys below an alias of `eventbus.clusters`.
  */
 import { Choices, Ranges } from "@eventbus/core"
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { addresses, duration, flag, httpUrl, oneOf, secret, section, text, whole, withDefault } from "./leaves.ts"
 
 /** A key that may be absent, without a value then. */

@@ -1,7 +1,9 @@
 /**
  * Decodes nodes by a schema. Refused values become issues with path and location.
  */
-import { Result, Schema, type SchemaIssue } from "effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as SchemaIssue from "effect/SchemaIssue"
 import type { Issues } from "../tree/issues.ts"
 import * as Names from "../tree/names.ts"
 import * as Node from "../tree/node.ts"

@@ -2,7 +2,10 @@
  * The kinds of single values in a configuration, as schemas. Each carries its text for messages, editors and documentation.
  */
 import { Kinds, Ranges, Time, TopicName } from "@eventbus/core"
-import { Option, Schema, SchemaAST, SchemaGetter } from "effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
+import * as SchemaGetter from "effect/SchemaGetter"
 import * as Addresses from "./addresses.ts"
 import * as Durations from "./durations.ts"
 

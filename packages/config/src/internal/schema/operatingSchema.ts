@@ -1,6 +1,6 @@
 /** The keys below `eventbus.fleet` and `eventbus.audit`: what operators have of the process. */
 import { Choices, Defaults, Ranges } from "@eventbus/core"
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { duration, oneOf, section, text, topicName, withDefault } from "./leaves.ts"
 
 /** The fleet that the process joins. */

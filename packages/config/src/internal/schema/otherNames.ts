@@ -1,7 +1,8 @@
 /**
  * Other names of a key, as annotations of its schema: aliases, which a file may use, and former names, which are refused with a hint.
  */
-import { type Schema, SchemaAST } from "effect"
+import type * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 
 interface OtherNames {
   readonly aliases?: ReadonlyArray<string>

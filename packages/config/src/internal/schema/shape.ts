@@ -1,7 +1,7 @@
 /**
  * The structure of a schema as far as reading a file needs it: keys, their spellings, and the kinds of values.
  */
-import { SchemaAST } from "effect"
+import * as SchemaAST from "effect/SchemaAST"
 import * as Names from "../tree/names.ts"
 import type { SettingInfo } from "./leaves.ts"
 import * as OtherNames from "./otherNames.ts"

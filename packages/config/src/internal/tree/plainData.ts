@@ -1,7 +1,9 @@
 /**
  * Converts data from code or from a request into nodes.
  */
-import { Duration, Predicate, Redacted } from "effect"
+import * as Duration from "effect/Duration"
+import * as Predicate from "effect/Predicate"
+import * as Redacted from "effect/Redacted"
 import type * as Node from "./node.ts"
 
 const maxDepth = 32

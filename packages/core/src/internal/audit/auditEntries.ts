@@ -1,7 +1,7 @@
 /**
  * The entries of the audit log: key `entry/{id}`, value JSON. An action that changes something has two, with one id: `begun` before it, and how it ended.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { Action, AuditEntry, Ending } from "../../AuditView.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as Format from "../base/entryFormat.ts"

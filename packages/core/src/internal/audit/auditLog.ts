@@ -1,5 +1,7 @@
 /** The audit log of a program: what is written before and after an action, and what becomes of an action whose entry cannot be written. */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { type Action, AuditUnavailable, type Ending } from "../../AuditView.ts"
 import type { Broker } from "../../Broker.ts"
 import * as LogLine from "../base/logLine.ts"

@@ -1,5 +1,7 @@
 /** Pages of the audit log, the newest entry first. Kafka reads forwards only, so a block of offsets is read at a time. */
-import { Effect, Option, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import type { AuditEntry, AuditPage, AuditQuery } from "../../AuditView.ts"
 import type { Broker } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"

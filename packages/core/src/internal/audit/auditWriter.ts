@@ -1,5 +1,7 @@
 /** Writes entries to the audit log, whose topic it creates when it is missing. Every wait has an end. */
-import { Effect, Option, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
 import type { Broker, Producer } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"

@@ -1,5 +1,7 @@
 /** How an action ended, by the exit of its effect. Errors are named by their tags: their messages may quote a record. */
-import { Cause, Exit, Predicate } from "effect"
+import * as Cause from "effect/Cause"
+import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
 import type { Ending } from "../../AuditView.ts"
 
 const of = (error: unknown): Ending => {

@@ -1,7 +1,10 @@
 /**
  * A wait with an upper bound that works in finalizers and drains, where the waiting fiber cannot be interrupted or is being interrupted already.
  */
-import { type Duration, Effect, Fiber, Option } from "effect"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 
 /**
  * Runs the effect in a fiber of its own and waits for it, at most for `limit`. Answers None when it did not end in time: the effect is interrupted then, but

@@ -3,7 +3,7 @@
  *
  * Effect's `currentTimeMillis` and `currentTimeNanos` both follow the wall clock. Only the monotonic time tells how long something took.
  */
-import type { Clock } from "effect"
+import type * as Clock from "effect/Clock"
 
 /** Answers the whole milliseconds since this call, rounded down. */
 export const stopwatch = (clock: Clock.Clock): (() => number) => {

@@ -1,7 +1,8 @@
 /**
  * Durations that users write, as milliseconds.
  */
-import { Duration, Option } from "effect"
+import * as Duration from "effect/Duration"
+import * as Option from "effect/Option"
 import * as Time from "../../Time.ts"
 
 /**

@@ -3,7 +3,8 @@
  *
  * A reader takes an entry of a newer writer as far as it knows its fields, keeps the others, and says so when it needs a newer version.
  */
-import { Option, Schema } from "effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 
 /** The format that this version writes, and the newest that it reads. */
 export const version = 1

@@ -1,5 +1,6 @@
 /** Keeps a background fiber running: one that dies is logged and started again with backoff (ruling 86). */
-import { Cause, Effect } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import * as LogLine from "./logLine.ts"
 import { restartBackoff } from "./restartBackoff.ts"
 

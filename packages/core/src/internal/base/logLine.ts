@@ -2,7 +2,8 @@
  * Log lines that end nothing: a logger of the program's that throws, or whose Promise is rejected, loses its line, and neither the fiber nor the work that the line is about
  * (ruling 86). `LogLine` is the public module.
  */
-import { Effect, Logger } from "effect"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import { attend } from "./attend.ts"
 
 /** Writes a line of messages. A `Cause` among them is logged as the cause. */

@@ -1,5 +1,5 @@
 /** How messages show a value that was found. */
-import { Duration } from "effect"
+import * as Duration from "effect/Duration"
 
 /** Longest text that a message quotes, in characters: room for a topic name that is too long because something was derived from it. */
 export const longestQuote = 300

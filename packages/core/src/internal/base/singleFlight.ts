@@ -2,7 +2,9 @@
  * Shares one run of an effect among all callers that ask for it while it runs. A later caller starts a new run. The run belongs to the given scope, so
  * interrupting one caller does not interrupt the others.
  */
-import { Effect, Fiber, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
 
 export const make = <A, E>(effect: Effect.Effect<A, E>, scope: Scope.Scope): Effect.Effect<A, E> => {
   let running: Fiber.Fiber<A, E> | undefined

@@ -2,7 +2,9 @@
  * Calls listeners synchronously when a circuit breaker changes. Every listener sees the changes in the order in which they happened, also when a listener causes
  * the next change.
  */
-import { Effect, Queue, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
 import * as UserFunction from "../../UserFunction.ts"
 
 export interface Listeners<Change> {

@@ -2,7 +2,11 @@
  * Waits while a circuit breaker is open, then runs the optional probe. Owns the only fiber of a breaker: at most one runs while the breaker is open, and none
  * after the scope has closed.
  */
-import { Clock, Effect, Exit, type Fiber, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
 import * as Clocks from "../base/clocks.ts"
 import { keepRunning } from "../base/keepRunning.ts"
 

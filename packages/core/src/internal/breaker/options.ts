@@ -1,7 +1,7 @@
 /**
  * The settings of a breaker as users write them.
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { Time } from "../../Time.ts"
 
 /** Settings of a breaker, with the seed's defaults (connector seed §4.1). `R` holds the services that the probe requires. */

@@ -1,7 +1,9 @@
 /**
  * Runs a call under a circuit breaker's permit and gives the permit back on every exit (ruling 27).
  */
-import { Cause, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as UserFunction from "../../UserFunction.ts"
 import type { Permits } from "./permits.ts"
 

@@ -1,5 +1,6 @@
 /** Compares the ACLs that a binding requires with those that the cluster grants, before the first record needs them. */
-import { Effect, Option } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { AclOperation, Admin, AuthorizedOperations, RequiredAcl } from "../../Broker.ts"
 import * as TopicName from "../../TopicName.ts"
 import * as ReplayJournal from "../replay/replayJournal.ts"

@@ -1,7 +1,7 @@
 /**
  * Looks for other groups that use a binding's retry and dead letter topics, by the marks of the newest copies in them (ruling 71).
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Admin } from "../../Broker.ts"
 import type { SharedTopic } from "../../EventBusEvent.ts"
 import * as CopyOwner from "../record/copyOwner.ts"

@@ -1,5 +1,5 @@
 /** Looks at the group of a plan: which step of a move from another client to this one it is in, and how many records would wait in vain after a move back (ruling 80). */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Admin } from "../../Broker.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as AssignmentStrategy from "../port/assignmentStrategy.ts"

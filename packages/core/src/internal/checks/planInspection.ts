@@ -1,7 +1,7 @@
 /**
  * Compares a plan with the cluster: what is missing, what the connector will create, and what does not fit.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Admin, TopicDescription } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { pluralize } from "../base/pluralize.ts"

@@ -1,7 +1,8 @@
 /**
  * The operators' commands on the dead letter topic of a binding. The scheduled replay of its strategy shares them, so that both wait for each other.
  */
-import { type Context, Effect } from "effect"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Defaults from "../../Defaults.ts"

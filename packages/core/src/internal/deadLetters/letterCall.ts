@@ -2,7 +2,11 @@
  * One call of the handler of strategy CUSTOM, in a fiber of its own and with a timeout: a handler that hangs, resists interruption or returns no Effect does not hold up
  * the records behind its own. While a call takes long, health names it.
  */
-import { Effect, Exit, Fiber, Option, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import type * as DeadLetterRecord from "../../DeadLetterRecord.ts"

@@ -2,7 +2,8 @@
  * The dead letters of a binding. Those of a binding of several topics lie in one dead letter topic for each: lists and figures show all of them, and a command that is about positions,
  * or that changes something, is told which topic it is about.
  */
-import { type Context, Effect } from "effect"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { GroupReport } from "../../DeadLetterGroup.ts"

@@ -3,7 +3,8 @@
  * discarded, that no custom handler has handled, and that are the group's own (ruling 75). The offsets of a batch that cannot be read count, too: nobody has dealt with
  * its records.
  */
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Journal from "../replay/replayJournal.ts"

@@ -1,7 +1,8 @@
 /**
  * Lists dead letters for operators: page by page, with the state of each.
  */
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { PartitionOffsets, UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

@@ -1,7 +1,9 @@
 /**
  * Counts the records of a dead letter topic, and deletes old ones (connector seed §4.7, rulings 32 and 61).
  */
-import { Effect, Semaphore, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

@@ -1,7 +1,8 @@
 /**
  * Runs the dead letter strategy of a binding (connector seed §4.7).
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Broker } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetter } from "../../DeadLetter.ts"

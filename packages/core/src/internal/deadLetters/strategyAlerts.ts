@@ -1,7 +1,15 @@
 /**
  * The strategy ALERT_AND_STORE: one fiber calls the user's handler for each stored dead letter. A bounded queue in front of it keeps everything else from waiting.
  */
-import { type Cause, Effect, Exit, Fiber, Option, Queue, Schema, type Scope, Stream } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import type { Failure } from "../../Failure.ts"

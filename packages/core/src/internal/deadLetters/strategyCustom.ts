@@ -3,7 +3,17 @@
  * record after its handler has ended, whether that succeeded or failed (rulings 33 and 34), and notes a failed one before that (ruling 75). Dead letters of other
  * groups are passed over (ruling 71).
  */
-import { type Cause, Clock, Deferred, Duration, Effect, Exit, Fiber, Queue, Schedule, Scope, Stream } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type {
   AssignedPartition,
   Broker,

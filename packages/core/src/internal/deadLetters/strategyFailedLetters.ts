@@ -2,7 +2,9 @@
  * Notes in the replay journal what the consumer's commits do not tell: which dead letters the custom handler failed for, so that counts and lists show them (ruling 75),
  * and which ones of former names it has handled, which it may have passed over before the group adopted the name. Each partition has its own notes for as long as it is assigned.
  */
-import { Effect, Schedule, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
 import type { Broker, Producer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"

@@ -2,7 +2,9 @@
  * The strategy SCHEDULED_REPLAY: replays dead letters when the oldest is due, once a minute at most (ruling 60). Each process of the group runs it. A run that finds another
  * process's replay waits for it a while, and else leaves it to the next run.
  */
-import { Clock, Effect, Result } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ReplaySettings } from "../../DeadLetter.ts"
 import * as Defect from "../failure/defect.ts"

@@ -2,7 +2,8 @@
  * The batches of dead letters that the custom handler's consumer cannot read. Each holds its partition until an operator passes it, or until it is gone from the topic
  * (ruling 79).
  */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { Broker, UnreadableBatch } from "../../Broker.ts"
 import { UnexpectedBrokerError } from "../../BrokerError.ts"
 import { partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"

@@ -1,7 +1,10 @@
 /**
  * Finds every copy of one record in its main topic, its retry topics and its dead letter topic, by the origin in the headers of each copy.
  */
-import { Clock, Effect, type Scope, Stream } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"

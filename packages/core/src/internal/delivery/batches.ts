@@ -5,7 +5,9 @@
  * that is done is never handed over again. When the handler cannot say which record failed, the batch is tried again as a whole, and then record by record: one
  * bad record never takes its batch to the dead letter topic.
  */
-import { Cause, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import * as BatchVerdict from "../failure/batchVerdict.ts"

@@ -1,7 +1,8 @@
 /**
  * The parts that all partitions of one consumer share while they handle records, and the reports of what happens to a record.
  */
-import type { Clock, Effect } from "effect"
+import type * as Clock from "effect/Clock"
+import type * as Effect from "effect/Effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 import { DltPublish } from "../../EventBusError.ts"

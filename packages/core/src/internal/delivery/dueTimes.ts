@@ -4,7 +4,7 @@
  * Records of a partition become due in the order of their offsets: one wait for the first serves all. The wait pauses the fetch of its partition for reason
  * `delay`. It takes no concurrency slot, and one timer per partition.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"

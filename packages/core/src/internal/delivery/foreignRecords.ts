@@ -3,7 +3,8 @@
  * They look like compacted records from then on: no delivery, no concurrency slot, no call of the circuit breaker, and the offset moves past them. A scheduler looks
  * when the records are due: headers that are read before that take memory for the whole delay.
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as PassedOver from "../observe/passedOver.ts"

@@ -2,7 +2,8 @@
  * Cuts off handlers that use up the processing budget (ruling 18). One fiber per consumer looks at the running handlers, next at the earliest moment at which one of
  * them can have used up its budget: there is no timer per record.
  */
-import { Effect, type Latch } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Latch from "effect/Latch"
 import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"

@@ -3,7 +3,8 @@
  * no timer, no closure. A failure ends the loop at its record, except under `MANUAL` where only a copy has to be published: then the loop goes on behind the record at
  * once, and the copy is published meanwhile.
  */
-import { type Cause, Effect } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"

@@ -1,7 +1,10 @@
 /**
  * Waiting between two attempts in place: by the backoff of the binding, within the processing budget, and no longer than the partition runs.
  */
-import { Duration, Effect, Pull, Schedule } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Pull from "effect/Pull"
+import * as Schedule from "effect/Schedule"
 import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as Backoff from "../retry/backoff.ts"

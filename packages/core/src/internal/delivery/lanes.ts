@@ -12,7 +12,10 @@
  * While a copy is pending, no record starts under `MANUAL_IMMEDIATE`: a crash repeats those that are in flight, and those that have finished behind the first of them (ruling
  * 73). In a drain no record starts either, until it is known whether the prefix can cover it (ruling 83).
  */
-import { Effect, FiberSet, Latch, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"

@@ -2,7 +2,8 @@
  * The annotations of every log line that is written while a record is handled, the handler's own lines included (connector seed §4.13). The fiber gets them once,
  * not per record: offset and tier are read when a line is written.
  */
-import { Effect, References } from "effect"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import type { Partition } from "../partition/partition.ts"

@@ -2,7 +2,7 @@
  * A binding's handler as a partition calls it: each call runs within the interceptors, and in a span where the program has a tracer. Without both, a partition
  * calls the handler itself.
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type * as Interceptor from "../../Interceptor.ts"
 import * as Tracing from "../../Tracing.ts"

@@ -7,7 +7,10 @@
  *
  * A partition that is given up goes on with its copies until they are acknowledged, or its drain ends (ruling 83).
  */
-import { Effect, FiberSet, Latch, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StillOwned from "../publish/stillOwned.ts"

@@ -4,7 +4,7 @@
  * The records before such a record are handed over, then the partition waits. No record overtakes it, and an outage of the source dead-letters nothing. The wait is
  * no attempt: it takes no slot and no permit, and uses up no processing budget.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { RecordChunk } from "../../Broker.ts"
 import { partOf } from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"

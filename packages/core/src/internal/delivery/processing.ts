@@ -1,7 +1,8 @@
 /**
  * The stream of one assigned partition, from its first chunk to the end of the assignment. The binding's handler and `processingOrder` choose the scheduler.
  */
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Broker, ConsumerSession, RecordChunk } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as ChunkPart from "../partition/chunkPart.ts"

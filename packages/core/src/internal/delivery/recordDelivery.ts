@@ -32,7 +32,9 @@
  *
  * A record that cannot be read goes from Admitting to Publishing (`unreadable.ts`).
  */
-import { type Cause, Effect, Exit } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { ProcessingBudgetExceeded } from "../../EventBusError.ts"
 import type { Failure } from "../../Failure.ts"
 import type { Decision } from "../failure/classification.ts"

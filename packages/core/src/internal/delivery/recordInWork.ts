@@ -1,7 +1,7 @@
 /**
  * A record in work, as a scheduler hands it to the state machine (`recordDelivery.ts`).
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { DeliveryResult } from "../record/deliveryResult.ts"

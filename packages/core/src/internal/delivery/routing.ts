@@ -2,7 +2,7 @@
  * The route of a record that its delivery could not handle: to a retry topic or the dead letter topic, into a halt, or dropped.
  */
 
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ConsumerRecord, Header, RecordPosition, RetryProgress } from "../../ConsumerRecord.ts"
 import type { DeadLetterReason, Failure } from "../../Failure.ts"
 import type { Destination } from "../failure/classification.ts"

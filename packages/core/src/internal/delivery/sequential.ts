@@ -2,7 +2,8 @@
  * `processingOrder: "partition"`: one record at a time, in offset order. This scheduler decides where a run of the hot loop (`inOrderRun.ts`) ends, settles the
  * record that the loop stopped at, and goes on behind it.
  */
-import { Effect, Exit } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { RecordChunk } from "../../Broker.ts"
 import type { Partition } from "../partition/partition.ts"
 import { staysInPlace } from "../record/deliveryResult.ts"

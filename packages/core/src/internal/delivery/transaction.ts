@@ -1,7 +1,11 @@
 /**
  * One transaction of a transactional binding: it runs records, and ends early when one of them fails or would have to wait.
  */
-import { type Cause, Effect, Exit, Fiber, Result } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
 import type { Producer, Transaction, TransactionalProducer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

@@ -5,7 +5,12 @@
  * transaction is aborted. Those before it run again in a transaction of their own. The failed record goes on alone: each of its attempts, and at the end its copy,
  * is in a transaction together with its offset.
  */
-import { Clock, Effect, Exit, Result, Schedule, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import type { Broker, RecordChunk, TransactionalProducer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"

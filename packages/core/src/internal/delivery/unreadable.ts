@@ -2,7 +2,9 @@
  * A record that cannot be read goes to the dead letter topic without an attempt (connector seed §4.10). An open circuit breaker holds its dead letter like an attempt,
  * and so does a limit on concurrency (ruling 28).
  */
-import { Cause, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { isInstance } from "../base/properties.ts"
 import * as Failures from "../failure/failure.ts"
 import { Undecodable } from "../record/decoding.ts"

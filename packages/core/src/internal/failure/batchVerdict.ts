@@ -1,7 +1,9 @@
 /**
  * The verdict about the records of a batch after a call of its handler: which are done, which failed, and which it did not reach.
  */
-import { Cause, Exit, Option } from "effect"
+import * as Cause from "effect/Cause"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import { BatchProcessing } from "../../EventBusError.ts"
 import { isInstance } from "../base/properties.ts"
 

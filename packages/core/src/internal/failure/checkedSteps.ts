@@ -3,7 +3,10 @@
  * process where that has no text. A tracer is the only one who sees a step before that, so a wrapper of the program's tracer puts a defect in its place. Where a step brings
  * another tracer, as `Effect.provideService` does, that one is wrapped before the next step.
  */
-import { Context, Effect, type Fiber, Tracer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Tracer from "effect/Tracer"
 import * as QuietSpans from "./quietSpans.ts"
 
 /** Makes the defect for a value that is no step. */

@@ -5,7 +5,8 @@
  * (with the name of an authentication error). Otherwise the record is attempted again in place, then goes to the next tier. Every rule ends in a `Route`, and `decide`
  * alone turns routes into decisions.
  */
-import { Cause, Predicate } from "effect"
+import * as Cause from "effect/Cause"
+import * as Predicate from "effect/Predicate"
 import type { OnError } from "../../BindingOptions.ts"
 import type { ExceptionClassifier, ExceptionLists } from "../../Classifier.ts"
 import type { Failure } from "../../Failure.ts"

@@ -3,7 +3,7 @@
  *
  * Nothing in this file throws, however hostile the value is: a getter that throws, a revoked Proxy, a null prototype, a cyclic cause.
  */
-import { Cause } from "effect"
+import * as Cause from "effect/Cause"
 import type { ErrorSummary, Failure } from "../../Failure.ts"
 import { fieldsText } from "./fieldsText.ts"
 import { isWrapper } from "./wrapper.ts"

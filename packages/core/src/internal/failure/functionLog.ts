@@ -2,7 +2,10 @@
  * Log lines about functions of users that fail. A function may be called for every record: each one is logged at once, and then at most once a minute, with the number of
  * its failures so far.
  */
-import { Clock, Context, Effect, References } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import * as LogLine from "../base/logLine.ts"
 
 interface Failing {

@@ -2,7 +2,9 @@
  * Spans of a program's tracer that throws, as one with an exporter of its own may. A record whose span cannot be made, or ended, is handled as any other: its span is lost, and
  * the log says so.
  */
-import { Context, Fiber, Tracer } from "effect"
+import * as Context from "effect/Context"
+import * as Fiber from "effect/Fiber"
+import * as Tracer from "effect/Tracer"
 import { attend, isObject } from "../base/attend.ts"
 import * as Failures from "./failure.ts"
 import { failureText } from "./failureText.ts"

@@ -1,7 +1,7 @@
 /**
  * Results that a handler succeeds with (`Outcome`): which of them are failures, and the route of each.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { DeadLetterResult, ErrorResult, RetryableResult } from "../../Outcome.ts"
 import * as Route from "../../Route.ts"
 import * as UserFunction from "../../UserFunction.ts"

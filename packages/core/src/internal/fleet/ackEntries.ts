@@ -1,5 +1,5 @@
 /** Answers in the fleet topic: `ack/{command}/{process}` → JSON `{state, host, bindings, error}`. The newest one counts. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import { AckState } from "../../FleetView.ts"
 import * as Format from "../base/entryFormat.ts"

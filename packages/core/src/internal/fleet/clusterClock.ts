@@ -2,7 +2,7 @@
  * The time of the cluster as a process knows it: the append time of the newest record that it has read, and what its monotonic clock has counted since. The wall clocks of
  * processes may be hours off; this process's own one counts only until it has read a record that is new.
  */
-import type { Clock } from "effect"
+import type * as Clock from "effect/Clock"
 import * as Clocks from "../base/clocks.ts"
 
 export interface ClusterClock {

@@ -3,7 +3,7 @@
  *
  * The verb is any text: a process answers one that it does not know, and never ignores it.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as Format from "../base/entryFormat.ts"
 import { appendedMillisOf } from "../replay/leaseEntries.ts"

@@ -1,7 +1,7 @@
 /**
  * Obeys a command in one process: decides whether it is for it, whether it is in time and understood, runs it on each binding that it names, and answers.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { AmbiguousBinding } from "../../EventBusError.ts"
 import { type Verb, verbs } from "../../FleetView.ts"
 import type { BindingSnapshot } from "../../Snapshot.ts"

@@ -3,7 +3,8 @@
  *
  * A topic that is deleted takes no hold with it: each stays until the topic, made again, has a newer entry for it, or a tombstone.
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

@@ -1,5 +1,5 @@
 /** Checks everything that operators give to the commands of a fleet, before the cluster is asked. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as Choices from "../../Choices.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { CommandRequest, CommandTarget, Hold, HoldRequest, HoldTarget, ReleaseRequest } from "../../FleetView.ts"

@@ -1,5 +1,6 @@
 /** The fleet topic as operators read it: the newest heartbeat of each process, and the answers to commands. */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Format from "../base/entryFormat.ts"

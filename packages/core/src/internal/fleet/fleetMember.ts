@@ -1,5 +1,5 @@
 /** A binding of a process, as the fleet commands it and tells of it. The lifecycle's container is one. */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { InvalidContainerState } from "../../EventBusError.ts"
 import type { BindingHolds } from "../../FleetView.ts"
 import type { InvalidArgument, UnknownTier } from "../../Replay.ts"

@@ -2,7 +2,13 @@
  * A process of a fleet: reads the control topic, applies its holds and obeys its commands, and writes heartbeats and answers. It joins when its connector is made, before any
  * binding is registered, and leaves behind the last binding.
  */
-import { Clock, Effect, Exit, FiberSet, Latch, Schedule, Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberSet from "effect/FiberSet"
+import * as Latch from "effect/Latch"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"

@@ -1,5 +1,6 @@
 /** Writes the heartbeats and answers of a process to the fleet topic, which it creates when it is missing. */
-import { Effect, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
 import type { Broker, Producer, Reader } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"

@@ -3,7 +3,7 @@
  *
  * A heartbeat has at most 32 KiB. Bindings with standing partitions come first; those that do not fit are counted.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { ContainerState } from "../../EventBusError.ts"
 import type { FleetBinding, StandingPartition } from "../../FleetView.ts"
 import type { BindingSnapshot, PartitionSnapshot } from "../../Snapshot.ts"

@@ -3,7 +3,7 @@
  *
  * The key alone says what is held. So an entry that this version cannot read holds, too: only a newer operator, or a tombstone, ends it.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Hold } from "../../FleetView.ts"
 import * as Format from "../base/entryFormat.ts"

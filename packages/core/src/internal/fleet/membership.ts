@@ -1,5 +1,7 @@
 /** The fleet that the connectors of a program join, as `Fleet.layer` gives it. Undefined unless there is one: then a connector does nothing for it. */
-import { Context, type Effect, type Scope } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { FleetMember } from "./fleetMember.ts"
 import type { FleetProcess } from "./fleetProcess.ts"
 

@@ -1,7 +1,8 @@
 /**
  * The operations of operators on a fleet: they write holds and commands to the control topic, and read what processes answer.
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type {

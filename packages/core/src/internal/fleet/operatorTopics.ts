@@ -1,5 +1,8 @@
 /** The topics of a fleet as its operators read and write them. Nothing is connected before it is needed, and nothing is read while nobody asks. */
-import { Clock, Effect, Scope, Semaphore } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { Admin, Broker, Producer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Clocks from "../base/clocks.ts"

@@ -3,7 +3,7 @@
  *
  * The hold itself ends with a tombstone, which compaction deletes in the end. The release has a key of its own, so it stays until the next one of its target.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Hold, Release } from "../../FleetView.ts"
 import * as Format from "../base/entryFormat.ts"

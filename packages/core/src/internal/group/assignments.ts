@@ -4,7 +4,10 @@
  * Assigned: a fresh scope, whose fiber runs the partition. Revoked: the partition drains within a limit, commits and closes; only then it is released to its next
  * owner. Lost: the partition is interrupted and commits nothing. A partition that stays is not touched.
  */
-import { Effect, Fiber, Option, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import type { ConsumerEvent, PartitionOffsets, RecordChunk } from "../../Broker.ts"
 import type { RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
 import type { HeldBatch } from "../../Snapshot.ts"

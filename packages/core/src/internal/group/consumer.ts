@@ -2,7 +2,12 @@
  * One consumer of a binding: a member of the Kafka group, and the loop that passes the reports of its session to the assignments.
  */
 
-import { Clock, Deferred, Effect, Latch, Queue, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

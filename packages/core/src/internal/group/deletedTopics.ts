@@ -7,7 +7,8 @@
  *
  * A session says that it has lost a partition, or has to give it up, and not why. So the topic's id in the next assignment tells, or a look at the topic's logs.
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { AssignedPartition, Broker, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"

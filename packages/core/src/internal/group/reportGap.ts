@@ -1,5 +1,5 @@
 /** Reports offsets that no consumer will see. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import type { Gap } from "../partition/startPosition.ts"

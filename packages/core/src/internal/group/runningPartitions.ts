@@ -3,7 +3,11 @@
  *
  * At most one assignment of a partition handles records: a new one waits until its predecessor's scope has closed.
  */
-import { type Context, Effect, Exit, Fiber, Scope } from "effect"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as UserFunction from "../../UserFunction.ts"

@@ -2,7 +2,9 @@
  * Opens assigned partitions where they are to start. Most open at once; a partition that starts at the time when its group first read the topic opens when its leader
  * has said which offset that is, unless it is given up before.
  */
-import { Effect, Schedule, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import type { AssignedPartition, ConsumerEvent } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"

@@ -2,7 +2,7 @@
  * Shares the time of a stop, or of giving up revoked partitions, among the steps that follow each other (rulings 35 and 83). A broker that does not answer can make each
  * step as long as its limit, and the sum stays within the whole.
  */
-import type { Clock } from "effect"
+import type * as Clock from "effect/Clock"
 import * as Clocks from "../base/clocks.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 

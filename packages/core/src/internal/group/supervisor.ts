@@ -2,7 +2,10 @@
  * Keeps one consumer of a binding alive: it replaces a failed session by a new one, with backoff, while the binding runs. A failure of one consumer does not affect
  * the others (rulings 36 and 37).
  */
-import { Clock, Duration, Effect, Schedule } from "effect"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { BrokerError } from "../../BrokerError.ts"
 import { restartBackoff } from "../base/restartBackoff.ts"
 import * as Defect from "../failure/defect.ts"

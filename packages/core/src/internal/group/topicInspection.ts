@@ -1,7 +1,8 @@
 /**
  * Looks at the topics of a binding when one of its consumers has started. Its first records do not wait for that.
  */
-import { Effect, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Acls from "../checks/acls.ts"

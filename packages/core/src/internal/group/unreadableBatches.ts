@@ -1,5 +1,6 @@
 /** Batches that cannot be read: each holds its own partition, until an operator passes it or retention removes it (ruling 79). */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { ConsumerEvent } from "../../Broker.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { HeldBatch } from "../../Snapshot.ts"

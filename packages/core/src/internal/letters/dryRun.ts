@@ -2,22 +2,20 @@
  * Calls of the handler within the user's layer for rehearsals, and with nothing else of the program around them: no service of the binding, no tracer, no interceptor, and a
  * registry of metrics of their own. Log lines say that they are of a rehearsal.
  */
-import {
-  Clock,
-  Console,
-  Context,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Metric,
-  Option,
-  Random,
-  References,
-  Result,
-  Scheduler,
-  Scope
-} from "effect"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import * as References from "effect/References"
+import * as Result from "effect/Result"
+import * as Scheduler from "effect/Scheduler"
+import * as Scope from "effect/Scope"
 import type { Producer } from "../../Broker.ts"
 import { DryRunLayerFailed } from "../../Rehearsal.ts"
 import * as UserFunction from "../../UserFunction.ts"

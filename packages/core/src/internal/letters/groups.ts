@@ -1,7 +1,9 @@
 /**
  * Groups the dead letters of a topic in one pass. Nothing of a record is kept but texts of its headers, so that the pass needs the same memory however large the values are.
  */
-import { Clock, Effect, Stream } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type GroupReport, type GroupState, states as groupStates, type Options } from "../../DeadLetterGroup.ts"
 import * as DeadLetterSelection from "../../DeadLetterSelection.ts"

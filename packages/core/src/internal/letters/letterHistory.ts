@@ -4,7 +4,8 @@
  * A journal tells of every letter that was ever dealt with, and a page shows few: the first reading notes where the letters are mentioned, and what is about the letters of the
  * page is read once more.
  */
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { LetterEvent } from "../../DeadLetterList.ts"

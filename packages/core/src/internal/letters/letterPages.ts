@@ -2,7 +2,8 @@
  * Pages of dead letters, the newest first over all partitions. Each partition is read backwards from where the page before ended, and the partition whose next dead letter
  * is the newest is shown next.
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { states as allStates, type Query, type Summary, type SummaryPage } from "../../DeadLetterList.ts"

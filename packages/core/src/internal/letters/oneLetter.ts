@@ -1,7 +1,8 @@
 /**
  * One dead letter in full, with key and value as the binding's serdes read them today.
  */
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DecodedDeadLetter } from "../../DeadLetterList.ts"

@@ -1,7 +1,8 @@
 /**
  * One partition of a dead letter topic, read from its end towards its beginning. Kafka reads forwards only, so a block of offsets is read at a time.
  */
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as BigInts from "../base/bigInts.ts"
 import type { PartitionProgress } from "../replay/replayProgress.ts"

@@ -3,7 +3,14 @@
  *
  * The handler is the bare one. A rehearsal that went through the idempotency store would complete the keys of its records, and their replay would skip them.
  */
-import { type Cause, Clock, type Context, Effect, Exit, Option, type Scope, Stream } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"

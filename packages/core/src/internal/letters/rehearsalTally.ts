@@ -1,7 +1,7 @@
 /**
  * The figures of a rehearsal while it runs.
  */
-import { Equal } from "effect"
+import * as Equal from "effect/Equal"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import type { Counts, FailureCount, GroupVerdict, LetterVerdict, Verdict } from "../../Rehearsal.ts"
 import { mostGroups } from "./groupTally.ts"

@@ -1,7 +1,7 @@
 /**
  * Dead letters before and after one of the binding's transforms, both as today's serdes read them. It calls the function as a run does, and publishes nothing.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { DecodedDeadLetter } from "../../DeadLetterList.ts"
 import type * as DeadLetterSelection from "../../DeadLetterSelection.ts"

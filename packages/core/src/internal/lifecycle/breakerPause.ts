@@ -1,7 +1,7 @@
 /**
  * The circuit breaker pauses its binding, and lifts its own pause when it closes.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { Consumer } from "../group/consumer.ts"
 import type { EventHub } from "../observe/eventHub.ts"

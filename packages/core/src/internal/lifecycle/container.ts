@@ -1,7 +1,10 @@
 /**
  * A registered binding: puts its parts together and holds its state.
  */
-import { Clock, Effect, FiberSet, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import type * as Scope from "effect/Scope"
 import type { Broker, PartitionOffsets } from "../../Broker.ts"
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"

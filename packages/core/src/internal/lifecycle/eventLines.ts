@@ -2,7 +2,7 @@
  * The log line of each event that an operator must know. Events without a line are for listeners only.
  */
 
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import * as LogLine from "../base/logLine.ts"
 import { pluralize } from "../base/pluralize.ts"

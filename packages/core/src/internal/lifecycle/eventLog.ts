@@ -2,7 +2,9 @@
  * Writes the events that an operator must know into Effect's log: one line when something begins, not one per attempt, and a limited number of lines about single
  * records.
  */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import * as LogLine from "../base/logLine.ts"
 import * as Acls from "../checks/acls.ts"

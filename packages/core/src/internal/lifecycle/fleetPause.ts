@@ -1,7 +1,7 @@
 /**
  * The holds of the fleet on a binding, as pauses of its partitions with reason `fleet`. They outlive stops and starts of the binding, and only the fleet lifts them.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { BindingHolds, Hold } from "../../FleetView.ts"
 import { isoText } from "../base/isoText.ts"
 import type { Consumer } from "../group/consumer.ts"

@@ -1,7 +1,7 @@
 /**
  * Partitions that a record halted (`onExhausted: "halt"`). A halt survives rebalances; resuming the binding ends it.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Partition } from "../partition/partition.ts"
 
 export interface Halts {

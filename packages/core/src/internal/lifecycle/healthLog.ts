@@ -2,7 +2,8 @@
  * Writes a line when health begins to show a reason, and one when it is over. It leaves out reasons that have a line at the moment at which they begin: the event log
  * writes those.
  */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { describe, type Health, type Reason } from "../../Health.ts"
 import * as LogLine from "../base/logLine.ts"
 

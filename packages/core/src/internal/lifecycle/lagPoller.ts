@@ -3,7 +3,10 @@
  * and checks whether every position moves. It also finds what no fetch can tell: a cluster that does not answer, a topic that cannot be read, an open transaction that
  * holds a partition, and records that retention took from a paused one. One round serves all bindings, with one connection per cluster.
  */
-import { Clock, Effect, Option, Result } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import type { ContainerState } from "../../EventBusError.ts"

@@ -1,7 +1,7 @@
 /**
  * Limits log lines about single records: 20 lines per binding and second, then one summary line with the number of suppressed lines.
  */
-import type { Clock } from "effect"
+import type * as Clock from "effect/Clock"
 import * as BindingKey from "../settings/bindingKey.ts"
 
 /** The binding that a line is about, as its events name it. */

@@ -3,7 +3,8 @@
  * circuit breaker pauses the binding, and a fleet holds it. Each resumes only its own pause (rulings 9 and 62).
  */
 
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import { type ContainerState, InvalidContainerState, RecordNotHeld } from "../../EventBusError.ts"

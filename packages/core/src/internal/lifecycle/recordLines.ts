@@ -2,7 +2,9 @@
  * The log line of a record that was not handled: where it was read first, which attempt of how many in total failed, when the next one is due, and why. The stack trace of the
  * last error is in the line that ends the record's way, and in no other.
  */
-import { Cause, Effect, LogLevel } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as LogLevel from "effect/LogLevel"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type { EventBusEvent, Settlement } from "../../EventBusEvent.ts"
 import { isoText, lastMillis } from "../base/isoText.ts"

@@ -1,7 +1,12 @@
 /**
  * Adds bindings to the registry and removes them: each registration is checked against all that were before it, and a binding that is removed has ended first.
  */
-import { Deferred, Effect, Exit, Result, Scope, Semaphore } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { Broker } from "../../Broker.ts"
 import * as Clusters from "../../Clusters.ts"
 import {

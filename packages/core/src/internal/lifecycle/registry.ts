@@ -1,8 +1,9 @@
 /**
  * The registered bindings, by `{cluster}:{binding}` (connector seed §4.2).
  */
-import type { Deferred, Scope } from "effect"
-import { Effect } from "effect"
+import type * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { AmbiguousBinding, BindingNotFound } from "../../EventBusError.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import type { Container } from "./container.ts"

@@ -1,7 +1,12 @@
 /**
  * One run of a binding, from a start until its stop has ended: its supervised consumers and its dead letter strategy.
  */
-import { type Context, Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import type * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import type { LettersOfTopics } from "../deadLetters/lettersOfTopics.ts"
 import * as DeadLetterStrategy from "../deadLetters/strategy.ts"

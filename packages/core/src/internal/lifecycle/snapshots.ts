@@ -2,7 +2,8 @@
  * Takes the snapshot of a binding from the state of its parts.
  */
 
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import type {

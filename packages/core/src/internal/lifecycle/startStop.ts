@@ -4,7 +4,10 @@
  * A command decides and writes its transition in one synchronous step. Slow work (draining, joining) follows afterwards. So commands are serialised without a
  * lock, and none holds anything while a handler runs.
  */
-import { type Clock, Deferred, Effect, type Scope } from "effect"
+import type * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { InvalidContainerState } from "../../EventBusError.ts"
 import { CurrentHandler } from "../group/currentHandler.ts"
 import * as StopLimits from "../group/stopLimits.ts"

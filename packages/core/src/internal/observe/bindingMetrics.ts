@@ -3,7 +3,9 @@
  * work happens when an exporter reads a series.
  */
 
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import type { Failure } from "../../Failure.ts"
 import * as Metrics from "../../Metrics.ts"

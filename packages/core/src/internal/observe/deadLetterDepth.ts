@@ -3,7 +3,8 @@
  * cluster is asked only while an exporter reads the metrics of the binding, and the gauge is there only while the cluster answers: it never shows a number that
  * nobody has counted (ruling 75).
  */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"

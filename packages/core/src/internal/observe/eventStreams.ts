@@ -1,7 +1,10 @@
 /**
  * The events of a hub as a stream, and for listeners that end with a scope.
  */
-import { Effect, Queue, type Scope, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { EventBusEvent } from "../../EventBusEvent.ts"
 import type { EventHub, EventListener } from "./eventHub.ts"
 

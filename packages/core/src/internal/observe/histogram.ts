@@ -1,7 +1,7 @@
 /**
  * A histogram: it counts values in buckets. Counting takes a few comparisons, because it happens per record.
  */
-import type { Metric } from "effect"
+import type * as Metric from "effect/Metric"
 
 export interface Histogram {
   readonly observe: (value: number) => void

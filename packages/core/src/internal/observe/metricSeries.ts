@@ -1,7 +1,8 @@
 /**
  * Registers series in Effect's metric registry. An exporter reads their values lazily, and `end` removes them all.
  */
-import { type Context, Metric } from "effect"
+import type * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
 import type { Definition } from "../../Metrics.ts"
 
 export type Labels = Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 /**
  * Failures of a binding that last. The part that meets a failure enters it, and removes it when the same thing works again. Snapshots and health read them.
  */
-import type { Clock } from "effect"
+import type * as Clock from "effect/Clock"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { OngoingFailure } from "../../Snapshot.ts"
 

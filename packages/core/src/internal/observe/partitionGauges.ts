@@ -1,7 +1,8 @@
 /**
  * The gauges of the partitions that this process owns. Their values are computed when an exporter reads them. They are removed with the assignment.
  */
-import type { Clock, Context } from "effect"
+import type * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 import * as Metrics from "../../Metrics.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"

@@ -1,7 +1,8 @@
 /**
  * Counts records of other groups that were passed over, and reports the numbers once a minute, and when the scope closes; nothing when there were none.
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { keepRunning } from "../base/keepRunning.ts"
 
 /** Records that were passed over since the last report. */

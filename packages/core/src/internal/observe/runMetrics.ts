@@ -2,7 +2,8 @@
  * The counters and metric series of a binding from one start to its stop. The next start begins at 0.
  */
 
-import type { Clock, Context } from "effect"
+import type * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import type { ContainerState } from "../../EventBusError.ts"

@@ -4,7 +4,10 @@
  * Without a tracer the handler is called as it is. With a tracer, a record that is not sampled costs one look at its headers, and spans that its handler makes are
  * not recorded either.
  */
-import { Context, Effect, References, Tracer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
+import * as Tracer from "effect/Tracer"
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 import * as Tracing from "../../Tracing.ts"
 import * as UserFunction from "../../UserFunction.ts"

@@ -1,5 +1,7 @@
 /** The holds of the program's fleet, where it has one, as operators see them. The program is no process of the fleet. */
-import { Effect, Option, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import { Fleet } from "../../Fleet.ts"
 import type { Hold } from "../../FleetView.ts"
 import { keepRunning } from "../base/keepRunning.ts"

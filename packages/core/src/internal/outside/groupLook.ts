@@ -1,5 +1,5 @@
 /** Asks a cluster how far the groups of a binding are, and how many members they have. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Admin, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { BindingView, CommittedPartition } from "../../OutsideView.ts"

@@ -1,7 +1,8 @@
 /**
  * A binding that other processes run: the place of a container, without anything that could run it.
  */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { Admin, Broker } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import type { Hold } from "../../FleetView.ts"

@@ -1,7 +1,8 @@
 /**
  * Fibers that wait until an offset is committed, or until their partition is given up.
  */
-import { Deferred, Effect } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 
 interface Waiter {
   readonly partition: { readonly committed: bigint }

@@ -4,7 +4,12 @@
  * A partition reports that its position moved (`mark`), or waits until its finished records are committed (`commit`). One fiber sends for all partitions. Records that
  * finish while a request is out join the next one.
  */
-import { Clock, Effect, Latch, Result, Schedule, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import type { ConsumerSession, OffsetCommit } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"

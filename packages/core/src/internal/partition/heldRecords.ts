@@ -2,7 +2,8 @@
  * Records that an operator can decide about (ruling 88): those that hold their partition until somebody decides or resumes it, and the only candidate of a half-open
  * circuit breaker. The fiber of such a record waits here.
  */
-import { Deferred, Effect } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type { Failure } from "../../Failure.ts"
 import type { Decision, HeldRecord, OnlyCandidate } from "../../Snapshot.ts"

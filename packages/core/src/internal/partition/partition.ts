@@ -4,7 +4,13 @@
  * The consumer's loop puts chunks in and ends the partition; a scheduler of room `delivery` runs its stream. No change of state yields, so there is no lock.
  */
 
-import { type Cause, Effect, type Exit, Fiber, Latch, Queue, Stream } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
 import type { RecordChunk } from "../../Broker.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
 import type { HeldBatch, PauseReason } from "../../Snapshot.ts"

@@ -1,7 +1,7 @@
 /**
  * The administration of a cluster, as a part of the Broker port (`Broker.ts`).
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 

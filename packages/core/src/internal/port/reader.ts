@@ -1,7 +1,7 @@
 /**
  * Reading without a group, as a part of the Broker port (`Broker.ts`), and the settings and answers of fetches, which readers and consumers share.
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
 import type { UnreadableBatch } from "./unreadableBatch.ts"

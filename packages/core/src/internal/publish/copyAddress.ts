@@ -1,7 +1,7 @@
 /**
  * The record that a copy is published as, and the partition that it goes to. A topic that is missing is created first.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type BrokerError, RecordTooLarge } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import type { Copy } from "../record/copy.ts"

@@ -2,7 +2,10 @@
  * Publishes copies of records that could not be handled, to a retry topic or to the dead letter topic: acknowledged before the source record counts as
  * finished, repeated for as long as it takes, and never able to stall another partition (rulings 17, 20 to 24 and 83).
  */
-import { Clock, Effect, Result, Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
 import type { Broker, Producer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { RecordMetadata } from "../../ConsumerRecord.ts"

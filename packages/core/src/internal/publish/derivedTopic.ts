@@ -1,7 +1,7 @@
 /**
  * The settings of a retry or dead letter topic when it is created: those of its source, with a longer retention where needed and room for added headers.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Admin, NewTopic, TopicDescription } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"

@@ -1,5 +1,7 @@
 /** The `max.message.bytes` of topics, for the report of a copy that is too large. */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Broker } from "../../Broker.ts"
 import * as SingleFlight from "../base/singleFlight.ts"
 

@@ -1,7 +1,7 @@
 /**
  * A topic of one partition that the connector makes for itself: its configuration, and what does not fit where somebody else has made it.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Admin, NewTopic } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type TopicProblem, UnfitTopic } from "../../FleetView.ts"

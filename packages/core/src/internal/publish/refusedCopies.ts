@@ -2,7 +2,10 @@
  * Publishes copies again that were refused: with growing waits, for as long as it takes, and through the drain of a partition that is given up (ruling 83). Owns which
  * copies are refused now.
  */
-import { type Clock, Effect, Result, Schedule } from "effect"
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ProducerRecord, RecordMetadata } from "../../ConsumerRecord.ts"
 import type { Unpublished } from "../../Snapshot.ts"

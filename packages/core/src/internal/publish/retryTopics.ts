@@ -1,7 +1,9 @@
 /**
  * Makes the retry topics of bindings that start at the same time with few requests: most of what a topic costs a cluster when many ask for theirs at once is the asking.
  */
-import { Deferred, Effect, type Scope } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Admin, Broker, NewTopic } from "../../Broker.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as Sources from "../settings/sources.ts"

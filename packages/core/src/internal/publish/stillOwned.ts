@@ -2,7 +2,7 @@
  * Asks whether a partition is still ours before a copy of its record is published. A process that was suspended for longer than its session wakes with partitions
  * that others have by now, and its timers and handlers go on before the group can tell it so.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { CopySource } from "../record/copy.ts"
 
 /** Between two looks at the session. */

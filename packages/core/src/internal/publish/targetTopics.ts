@@ -2,7 +2,10 @@
  * The topics that a binding publishes to by itself: its retry topics and its dead letter topic. Creates the one that is needed, and knows how many partitions
  * they have.
  */
-import { Clock, Effect, Exit, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as SingleFlight from "../base/singleFlight.ts"

@@ -1,5 +1,5 @@
 /** The record of a message: its key and value encoded, its headers as bytes. */
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import { RecordRejected } from "../../BrokerError.ts"
 import type { Compression, Header, ProducerRecord } from "../../ConsumerRecord.ts"
 import { EncodeFailure, type Serde } from "../../Serde.ts"

@@ -1,5 +1,5 @@
 /** The record with the partition that a user's partitioner chooses. */
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import { RecordRejected } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"
 import * as UserFunction from "../../UserFunction.ts"

@@ -1,5 +1,10 @@
 /** One producer for each cluster, which all publishers of a program share. It connects with the first record, and closes with the scope. */
-import { Clock, type Context, Effect, Exit, Schedule, Scope } from "effect"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
 import type { Admin, Broker, Producer, ProducerOptions } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Ranges from "../../Ranges.ts"

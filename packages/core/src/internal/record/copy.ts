@@ -1,5 +1,5 @@
 /** A copy of a record that the handler could not handle, before the copy is published. */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { Compression, ConsumerRecord, Header } from "../../ConsumerRecord.ts"
 

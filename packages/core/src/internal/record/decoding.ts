@@ -1,7 +1,7 @@
 /**
  * Decodes a fetched record into the delivery that the handler receives. Nothing here fails: an undecodable record is a value too.
  */
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { ConsumerRecord, Header, TopicPartition } from "../../ConsumerRecord.ts"
 import type { Delivery } from "../../Delivery.ts"
 import { DecodeFailure, type Serde, type Source } from "../../Serde.ts"

@@ -1,7 +1,9 @@
 /**
  * The effects that the serdes of a binding need before they can decode a record, such as one for a schema that is not in the cache (`Serde.prepare`).
  */
-import { Cause, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type * as Serde from "../../Serde.ts"
 import * as UserFunction from "../../UserFunction.ts"

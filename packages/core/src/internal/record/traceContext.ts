@@ -1,7 +1,9 @@
 /**
  * W3C Trace Context in the headers of a record: `traceparent` and `tracestate`. Headers are untrusted input: a malformed header counts as absent.
  */
-import { Context, Option, Tracer } from "effect"
+import * as Context from "effect/Context"
+import * as Option from "effect/Option"
+import * as Tracer from "effect/Tracer"
 import type { Header } from "../../ConsumerRecord.ts"
 import * as HeaderValues from "./headerValues.ts"
 

@@ -2,7 +2,7 @@
  * Checks the counts, times, reasons, options and selections that operators give to commands, before anything is asked of the cluster. A caller may be a program in
  * JavaScript, so nothing here throws, whatever it is given.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import * as Kinds from "../../Kinds.ts"
 import { InvalidArgument, UnknownTier } from "../../Replay.ts"

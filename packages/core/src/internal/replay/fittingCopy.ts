@@ -1,5 +1,5 @@
 /** A replayed record fits wherever its dead letter did (ruling 78). */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Producer } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ProducerRecord, RecordMetadata } from "../../ConsumerRecord.ts"

@@ -1,7 +1,9 @@
 /**
  * Reads partition 0 of a journal, where leases and runs have their entries, from its beginning on, and later what has come since.
  */
-import { Effect, Schedule, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import type { Broker, FetchOptions, Reader, ReadResult } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"

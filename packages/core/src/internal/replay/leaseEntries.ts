@@ -2,7 +2,8 @@
  * The entries of replay leases in the journal: `lease/{run}/{group}` → JSON. Each run has a key of its own, and all of them lie in partition 0, so the order of the log
  * decides who came first, and compaction changes nothing about it: an entry names the offset of the run's first one.
  */
-import { Option, Schema } from "effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import { partition } from "./journalTail.ts"
 

@@ -5,7 +5,9 @@
  * journal that has them, and this process's monotonic one, from the moment that it saw the entry. The clock of a broker may be ahead, and stamps entries until another one
  * leads the partition: so the newest record tells the cluster's time, not the latest time, and only as far as this process's wall clock agrees.
  */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Clocks from "../base/clocks.ts"

@@ -3,7 +3,9 @@
  *
  * It tells whether others can have taken it for over. A process that is suspended learns that from its clock when it goes on, and a renewal that comes late does not undo it.
  */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"

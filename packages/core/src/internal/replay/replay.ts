@@ -7,7 +7,9 @@
  * up the transactional id: whoever lost the lease without knowing, and a process that knows no leases, is fenced. Therefore neither a crash nor two concurrent replays
  * publish a record twice for `read_committed` readers.
  */
-import { Clock, Effect, Semaphore } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import type { DeadLetters, ReplayOptions, Report } from "../../Replay.ts"

@@ -1,7 +1,8 @@
 /**
  * The attempts of a run: one that only looks, and, once it has the lease, as many as it takes until no copy is refused any more.
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { TransactionalProducer } from "../../Broker.ts"
 import { type BrokerError, ProducerFenced } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"

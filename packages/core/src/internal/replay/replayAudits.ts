@@ -1,7 +1,10 @@
 /**
  * The audit entries of the journal: which letters operators gave up, and which of those they let wait again.
  */
-import { Effect, Option, Schema, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import type { PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"

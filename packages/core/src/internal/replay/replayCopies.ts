@@ -1,7 +1,8 @@
 /**
  * The copies that a replay publishes: where each goes, and with which headers.
  */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import * as Partitioner from "../../Partitioner.ts"

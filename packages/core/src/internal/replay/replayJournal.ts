@@ -25,7 +25,8 @@
  *   Deleted once a replay takes it, somebody discards it, or the handler succeeds for it after a restart.
  * - `adopted/{partition}/{offset}/{group}`, as above, when the handler has succeeded.
  */
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Admin, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"

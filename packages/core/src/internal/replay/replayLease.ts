@@ -5,7 +5,9 @@
  * done ends its entry; the entry of a killed process is over 15 seconds after its last renewal. Kafka alone decides what is published: a run that was suspended for longer
  * than its lease is fenced by the next one, and says so. It looks at the others again before it takes the lease, or fences anybody.
  */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { ReplayRunning, ReplayTakenOver } from "../../Replay.ts"

@@ -1,5 +1,7 @@
 /** Replays one partition of a dead letter topic from its replay position on, one transaction per batch. */
-import { Clock, Effect, Stream } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { UnreadableBatch } from "../../Broker.ts"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"

@@ -1,7 +1,9 @@
 /**
  * Loads the replay progress of a dead letter topic: the replay position of each partition, and a scan that reads it.
  */
-import { Effect, type Scope, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { Admin, Broker, PartitionOffsets } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

@@ -4,7 +4,8 @@
  * The broker refuses a copy within a transaction, which is aborted, and the run starts again without the record. So a run learns as much as it can from each refusal: all
  * copies of a transaction are tried before it ends, a topic that takes no copy is not asked again, and records that are likely to be refused are tried many at a time.
  */
-import { Effect, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { Transaction } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

@@ -1,5 +1,7 @@
 /** Restores dead letters that were given up: they wait again, and the journal keeps who gave them up and who brought them back, why and when. */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, ProducerRecord, RecordPosition } from "../../ConsumerRecord.ts"

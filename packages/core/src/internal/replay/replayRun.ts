@@ -1,7 +1,7 @@
 /**
  * The state of a run of a replay, which its parts share: the settings, the selected records, and the progress.
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { Admin, Broker, TransactionalProducer, UnreadableBatch } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import {

@@ -2,7 +2,7 @@
  * Tells without a transaction that a dead letter is too large for its topic. Asking the topic for its limit and compressing the value costs far less than a copy that the broker
  * refuses.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { RecordTooLarge } from "../../BrokerError.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { keyOf, type Run } from "./replayRun.ts"

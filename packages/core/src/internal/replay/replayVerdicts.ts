@@ -1,7 +1,7 @@
 /**
  * Decides what a replay does about each dead letter that it comes to.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"
 import * as CopyOwner from "../record/copyOwner.ts"

@@ -1,7 +1,7 @@
 /**
  * The topic that a command on the dead letters of a binding is about, where the binding reads several.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { InvalidArgument } from "../../Replay.ts"
 import * as Arguments from "./arguments.ts"
 

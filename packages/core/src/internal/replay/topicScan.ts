@@ -4,7 +4,12 @@
  * A range ends by position and never waits for a record that may not come (ruling 31): transaction markers and compacted records move the position too. The scan
  * fails when nothing moves for `idleTimeout`.
  */
-import { Duration, Effect, Option, Schedule, Scope, Stream } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { Admin, Broker, Reader, ReadResult, UnreadableBatch } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut, UnexpectedBrokerError, UnknownTopic } from "../../BrokerError.ts"
 import type { ConsumerRecord, RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"

@@ -2,7 +2,8 @@
  * The entries of requests in the journal: `request/{id}/{claim}/{group}` → JSON, all in partition 0. Each claim has a key of its own, and names the offset of its first entry:
  * so the order of the log decides who came first, and compaction changes nothing about it.
  */
-import { Option, Schema } from "effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import { partition } from "../replay/journalTail.ts"
 

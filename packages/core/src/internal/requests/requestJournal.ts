@@ -4,7 +4,8 @@
  * A claim is over 24 hours after its last entry. The newest record of the journal, which is not older than the reader's own claim, tells the cluster's time, as far as this
  * process's wall clock agrees: a clock that is ahead, of one broker or of one process, lets no claim end early.
  */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { Broker, Producer } from "../../Broker.ts"
 import { type Granted, keptMillis, type Request, type RequestJournal, type Taken } from "../../RequestJournal.ts"
 import * as JournalTail from "../replay/journalTail.ts"

@@ -1,7 +1,10 @@
 /**
  * The waits between attempts of one delivery (Tier 0): exponential, with jitter that never exceeds the cap (ruling 12).
  */
-import { Duration, Effect, Random, Schedule } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
 import type { BackoffPolicy } from "../../RetryPolicy.ts"
 
 /** The wait after failed attempt number `attempt` (from 1), in whole milliseconds. `random` is in [0, 1). Finite for every attempt. */

@@ -1,7 +1,9 @@
 /**
  * The anchors of a plan: letters that it takes, with their times. They tell that a topic was deleted and made again in a cluster that gives topics no ids.
  */
-import { Effect, type Scope, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"

@@ -1,5 +1,5 @@
 /** SHA-256 in hexadecimal digits. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 const encoder = new TextEncoder()
 

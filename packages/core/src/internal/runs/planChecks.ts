@@ -1,5 +1,7 @@
 /** Whether a plan may be applied now. */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { PlanApplied, PlanExpired, PlanStale, UnknownPlan } from "../../ReplayPlan.ts"

@@ -1,5 +1,6 @@
 /** The selection of a plan, for the replay that looks for its letters and for the one that takes them. */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as DeadLetterSelection from "../../DeadLetterSelection.ts"

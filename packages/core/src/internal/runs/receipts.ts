@@ -1,5 +1,6 @@
 /** Runs as their operators see them. */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { Receipt, RunState, RunSummary } from "../../ReplayRun.ts"

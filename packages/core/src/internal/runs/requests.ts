@@ -1,7 +1,7 @@
 /**
  * Checks everything that operators give to the commands of runs, before the cluster is asked. The first thing that no command takes is refused, by path.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as Ranges from "../../Ranges.ts"

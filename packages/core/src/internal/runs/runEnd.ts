@@ -1,7 +1,7 @@
 /**
  * Ends a run that was cancelled while no process works on it: one that was killed or interrupted obeys nobody. Until its end is written, it might go on.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Attempts from "../replay/replayAttempts.ts"
 import * as Entries from "./runEntries.ts"

@@ -7,7 +7,8 @@
  * - `rate/{id}/{group}` → JSON: an operator sets the rate.
  * - `closed/{id}/{group}` → JSON: the final counts of the receipt.
  */
-import { Option, Schema } from "effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type { ConsumerRecord, ProducerRecord } from "../../ConsumerRecord.ts"
 import { RunState } from "../../ReplayRun.ts"
 import { partition } from "../replay/journalTail.ts"

@@ -4,7 +4,9 @@
  * A record moves on before its offset is committed. So the committed offsets are read first, and the topics after them: a copy that the group has committed past is in a topic
  * that is read later, or it has passed.
  */
-import { Effect, type Scope, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { Admin, FetchOptions } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { type ConsumerRecord, partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"

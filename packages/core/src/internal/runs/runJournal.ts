@@ -1,7 +1,9 @@
 /**
  * Reads the plans and runs of a group from the journal of replays, and writes what operators decide about them.
  */
-import { Effect, Schedule, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import type { Admin, Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"

@@ -2,7 +2,9 @@
  * The work of one process on a run: what it adds to each transaction, and when the next one may begin. Canary first, then the rate; it ends when an operator says so, when
  * nobody handles the canary, when too many copies come back, or when the circuit breaker of the binding opens.
  */
-import { Clock, Duration, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Refusals from "../replay/replayRefusals.ts"
 import { batchRecords, type Copied, type Planned, RunHalted, type RunState } from "../replay/replayRun.ts"

@@ -1,7 +1,10 @@
 /**
  * The commands of operators about plans and runs of one binding. All that they know is in the journal, so that every process can give them.
  */
-import { Clock, Deferred, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Admin } from "../../Broker.ts"
 import { type BrokerError, RecordTooLarge } from "../../BrokerError.ts"
 import type { ProducerRecord } from "../../ConsumerRecord.ts"

@@ -1,7 +1,7 @@
 /**
  * The plans and runs of a binding. A binding of several topics has a journal for each: a plan is made for one topic, and the id of a plan or run finds its topic.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Broker } from "../../Broker.ts"
 import type { Runs } from "../../ReplayRun.ts"
 import * as TopicArgument from "../replay/topicArgument.ts"

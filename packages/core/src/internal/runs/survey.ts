@@ -2,7 +2,9 @@
  * Looks which letters a plan takes, and what would become of each, without a lease and without a change. It decides by the rules of the replay itself, so that a preview says
  * what the run does.
  */
-import { Effect, type Scope, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as DeadLetterRecord from "../../DeadLetterRecord.ts"

@@ -2,7 +2,12 @@
  * Calls the user's functions that repair dead letters. Nothing that such a function does ends a run: a letter that it skips, fails for, or answers something for that the
  * serde cannot encode, stays, and the reason is counted.
  */
-import { Cause, Effect, Exit, Fiber, Option, Result } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import type { Header } from "../../ConsumerRecord.ts"
 import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import { type LetterTransform, Skip } from "../../LetterTransform.ts"

@@ -1,7 +1,9 @@
 /**
  * Which run a process works on, by the leases in the journal. A run whose process is gone still says `running` in its last entry, and only its lease tells.
  */
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as JournalTail from "../replay/journalTail.ts"
 import * as LeaseEntries from "../replay/leaseEntries.ts"

@@ -1,5 +1,5 @@
 /** The functions that a user has given as handlers, without anything around them but the look at what they answer. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { BatchOptions } from "../../BindingOptions.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import type { Delivery } from "../../Delivery.ts"

@@ -1,7 +1,8 @@
 /**
  * The log annotations that name a binding: on every line that is written on its behalf, the broker client's included.
  */
-import { Effect, References } from "effect"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import type { BindingDefinition } from "./bindingDefinition.ts"
 import type * as BindingKey from "./bindingKey.ts"
 

@@ -2,7 +2,9 @@
  * A binding's settings with defaults applied and the types of keys, values and errors erased: what the runtime works on.
  */
 
-import { Context, Effect, type Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import type {
   BatchOptions,
   FailureOptions,

@@ -4,7 +4,7 @@
  *
  * A refused option is replaced, so that describing the binding never throws. Registering it then reports all problems at once, and starts nothing.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as Choices from "../../Choices.ts"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"

@@ -4,7 +4,12 @@
  * A failure of the store never loses a record and never holds one up for long: every call of it is bounded. When `begin` fails, the record fails
  * before its handler runs. When `complete` fails, the success stands, and the record may be handled once more if it is delivered again.
  */
-import { Cause, Clock, Duration, Effect, Exit, Schedule } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schedule from "effect/Schedule"
 import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
 import type { Claim, IdempotencyStoreError, KeyState, Options, Token } from "../../IdempotencyStore.ts"

@@ -4,7 +4,10 @@
  * A record whose key is done is left out. The call ends before the first record whose key somebody else works on, and before a record that has the key of an earlier one
  * of the batch: these come with the next call. So a batch waits for somebody else only while it holds no claim itself, and two batches never wait for each other.
  */
-import { Duration, Effect, Exit, Result } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
 import * as Defaults from "../../Defaults.ts"
 import type { Delivery } from "../../Delivery.ts"
 import type { Claim, IdempotencyStoreError, Token } from "../../IdempotencyStore.ts"

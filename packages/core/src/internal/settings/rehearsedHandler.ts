@@ -2,7 +2,7 @@
  * A binding's handler for rehearsals: decoding, and then the user's function alone. Neither the idempotency store nor a transaction of Kafka is around it, because a
  * rehearsal that completed the key of a record would make its replay skip the record.
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { Producer } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Delivery } from "../../Delivery.ts"

@@ -2,7 +2,10 @@
  * Calls of an idempotency store. A store may be the user's: each call is bounded in time, and an answer that is none of those that the store may give is an error of the
  * store (`IdempotencyStoreError`). So the record fails, and does not wait for ever.
  */
-import { Cause, Duration, Effect, Option } from "effect"
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type Claim, type IdempotencyStore, IdempotencyStoreError, type KeyState } from "../../IdempotencyStore.ts"
 import * as UserFunction from "../../UserFunction.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"

@@ -1,7 +1,7 @@
 /**
  * The topics of a binding in one sentence, for the log line of its start.
  */
-import { Duration } from "effect"
+import * as Duration from "effect/Duration"
 import type { BindingDefinition } from "./bindingDefinition.ts"
 import * as Sources from "./sources.ts"
 

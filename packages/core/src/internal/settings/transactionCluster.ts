@@ -1,5 +1,5 @@
 /** The alias of the cluster that `CurrentTransaction` belongs to. Undefined where a program gives a transaction of its own. */
-import { Context } from "effect"
+import * as Context from "effect/Context"
 
 export const TransactionCluster = Context.Reference<string | undefined>("@eventbus/core/TransactionCluster", {
   defaultValue: () => undefined

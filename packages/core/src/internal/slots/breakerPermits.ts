@@ -2,7 +2,7 @@
  * The permits of a binding's circuit breaker: they are handed out to deliveries, and a delivery that got none waits here (connector seed §4.5, rulings 27, 28,
  * 59 and 72).
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type { Trials as TrialsSnapshot } from "../../Snapshot.ts"

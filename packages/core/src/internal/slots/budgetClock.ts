@@ -1,7 +1,8 @@
 /**
  * The clock of a delivery's processing budget: it runs while the handler is tried and between its attempts, and stands still in every other wait.
  */
-import { type Clock, Effect } from "effect"
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 
 export class BudgetClock {
   readonly #clock: Clock.Clock

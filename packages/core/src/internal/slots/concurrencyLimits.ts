@@ -1,7 +1,7 @@
 /**
  * The limits on how many handlers of a binding run at once: its `maxInFlight`, within that a tier's `concurrency`, and the permits of its circuit breaker.
  */
-import type { Clock } from "effect"
+import type * as Clock from "effect/Clock"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import type { BreakerPermits } from "./breakerPermits.ts"

@@ -4,7 +4,7 @@
  * A partition that handles record after record keeps its slot while its handlers are quick. To pass a slot on costs more than a quick handler, so a slot that others
  * wait for is passed on at most once in a millisecond.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { BreakerPermits } from "./breakerPermits.ts"
 import type { StartGate } from "./startGate.ts"
 

@@ -3,7 +3,8 @@
  * breaker permit, and gives each of them back in one place: the clock in `BudgetClock.resume`, the slots in `releaseSlots`, the permit in `#giveBackPermit`.
  * A scheduler that handles one record after the other uses one object for all of them, and begins it anew for each.
  */
-import { Effect, Exit } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { ConsumerRecord, RecordPosition } from "../../ConsumerRecord.ts"
 import type * as BreakerPermits from "./breakerPermits.ts"
 import { BudgetClock } from "./budgetClock.ts"

@@ -1,7 +1,7 @@
 /**
  * Whether a record may start. A partition answers for all of its records; a scheduler may answer differently for one of them.
  */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 
 export interface StartGate {

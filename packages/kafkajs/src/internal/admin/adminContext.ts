@@ -1,6 +1,6 @@
 /** Shared by all administrative functions: retries, metadata, offsets. */
 import { type BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import * as RetryBackoff from "../connection/retryBackoff.ts"

@@ -1,6 +1,6 @@
 /** The operations that ACLs allow this user (KIP-430), by Metadata v8 and DescribeGroups v4, which kafkajs does not encode. */
 import type { Broker } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Cluster } from "../connection/cluster.ts"
 import { type ClientFailure, failureOfCode } from "../wire/clientFailure.ts"
 import { Encoder, type KafkaBroker, type Reader } from "../wire/kafkajsInternals.ts"

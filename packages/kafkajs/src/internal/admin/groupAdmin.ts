@@ -1,6 +1,6 @@
 /** Administration of consumer groups. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { describeGroup } from "../group/groupDescription.ts"
 import { fetchCommitted, sendCommit } from "../offsets/committedOffsets.ts"
 import { check } from "../wire/clientFailure.ts"

@@ -1,5 +1,5 @@
 /** Requests that kafkajs 2.2.4 does not encode, or not in the version that is needed. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { failureOfCode } from "../wire/clientFailure.ts"
 import { Encoder, type KafkaBroker } from "../wire/kafkajsInternals.ts"
 import { callRaw } from "../wire/requests.ts"

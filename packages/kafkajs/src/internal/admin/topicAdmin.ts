@@ -1,6 +1,7 @@
 /** Administration of topics. */
 import type { Broker } from "@eventbus/core"
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import { byLeader, earliest, latest } from "../offsets/logOffsets.ts"

@@ -1,5 +1,8 @@
 /** Asks the bootstrap addresses which nodes there are; the address that answers first decides. */
-import { Effect, Exit, type Result, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Result from "effect/Result"
+import * as Semaphore from "effect/Semaphore"
 import type { Apis } from "../wire/apis.ts"
 import type { ClientFailure } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"

@@ -1,6 +1,6 @@
 /** Turns failures below the port into `BrokerError`s that name this cluster. Secrets are redacted from their texts. */
 import { BrokerError, Ranges } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type ClientFailure, isCoordinatorFailure, isFenced, Local } from "../wire/clientFailure.ts"
 import { defaults } from "./options.ts"
 import type { SecuredOptions } from "./security.ts"

@@ -1,6 +1,6 @@
 /** Tokens from an OAuth 2 server by the client credentials grant (RFC 6749, section 4.4). */
 import { Kinds } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ClientCredentials, Token } from "./options.ts"
 import type { Secrets } from "./secrets.ts"
 import { TokenUnavailable } from "./tokenUnavailable.ts"

@@ -1,6 +1,9 @@
 /** A connection to a cluster: its nodes, metadata and coordinators. Closing the scope closes every socket. */
 import { Ranges } from "@eventbus/core"
-import { Effect, FiberSet, Result, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import type { TopicMetadata } from "../wire/apis.ts"
 import { type ClientFailure, check, failure, Local, thrownFailure } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"

@@ -1,5 +1,7 @@
 /** Asks one after the other until one answers. One that is silent for a second is not given up: the next one is asked as well, and the first answer counts (ruling 82). */
-import { Effect, Latch, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Result from "effect/Result"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 
 /** How long one may be silent before the next one is asked. */

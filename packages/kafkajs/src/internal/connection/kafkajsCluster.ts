@@ -1,7 +1,8 @@
 /** Makes kafkajs's clients of single nodes, with this package's sockets, credentials and log. */
 import type * as tls from "node:tls"
 import { Ranges } from "@eventbus/core"
-import { Duration, Effect } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import { Kafka, logLevel, type Mechanism } from "kafkajs"
 import type { KafkaCluster } from "../wire/kafkajsInternals.ts"
 import { patchKafkajs, preparedSasl } from "../wire/kafkajsPatches.ts"

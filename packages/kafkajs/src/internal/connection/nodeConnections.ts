@@ -1,5 +1,5 @@
 /** Connects the clients of single nodes, and closes them. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type ClientFailure, clientFailure, failure, Local } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
 import { closeAtOnce } from "../wire/kafkajsPatches.ts"

@@ -1,5 +1,7 @@
 /** The nodes of a cluster: their addresses, as the last metadata names them, and a connection to each that was needed. */
-import { Effect, Fiber, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Semaphore from "effect/Semaphore"
 import type { Apis } from "../wire/apis.ts"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"

@@ -1,6 +1,6 @@
 /** Checks the options of a cluster before anything uses them. No problem shows a secret: what stands in `ssl` and `sasl` is named by its kind alone. */
 import { Choices, type EventBusError, Kinds, Ranges } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 type Issues = ReadonlyArray<EventBusError.ConfigurationIssue>
 

@@ -1,6 +1,7 @@
 /** How to reach a cluster: the options of the public module `KafkaJs`, and their defaults. */
 import type { Time } from "@eventbus/core/Time"
-import type { Effect, Redacted } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import type { Secret, Text } from "../../Secret.ts"
 
 /**

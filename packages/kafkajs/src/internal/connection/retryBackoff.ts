@@ -1,5 +1,6 @@
 /** Backoff between requests to a cluster that is not ready: 100 ms, growing to half a second. Many clients may be waiting for the same node. */
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 
 /** Milliseconds before the next try, after this many earlier ones. */
 export const delayMillis = (triesBefore: number): number => Math.min(500, 100 * 1.5 ** triesBefore)

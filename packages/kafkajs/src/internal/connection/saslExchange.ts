@@ -1,5 +1,5 @@
 /** The SASL exchange of one connection: the credentials that it reads and the messages that it sends, each time that it authenticates. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Mechanism } from "kafkajs"
 import type { ClientFailure } from "../wire/clientFailure.ts"
 import { passwordMechanisms } from "../wire/kafkajsInternals.ts"

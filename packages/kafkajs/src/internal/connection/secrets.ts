@@ -1,6 +1,7 @@
 /** The secrets of one cluster: read on demand, and remembered so that they can be redacted from texts. Only this file takes a secret out of its `Redacted`. */
 import { Kinds, UserFunction } from "@eventbus/core"
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { Text } from "../../Secret.ts"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 

@@ -1,6 +1,6 @@
 /** TLS and SASL of one cluster, shared by its connections. */
 import * as tls from "node:tls"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 import type { Options, Ssl } from "./options.ts"
 import { type Exchange, makeExchange } from "./saslExchange.ts"

@@ -1,6 +1,6 @@
 /** The addresses that accept connections and do not answer. All connections to a cluster share them: each asks such an address last, and the log says it once. */
 import { LogLine } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { patienceMillis } from "./firstAnswer.ts"
 
 export interface SilentAddresses {

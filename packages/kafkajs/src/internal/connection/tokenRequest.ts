@@ -1,6 +1,11 @@
 /** The request for a token by the client credentials grant (RFC 6749, section 4.4). It needs an HTTP client, so `clientCredentials.ts` loads it when a token is needed. */
-import { Clock, Effect, Redacted, Schema } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import type { ClientCredentials, Token } from "./options.ts"
 import type { Secrets } from "./secrets.ts"
 import { TokenUnavailable } from "./tokenUnavailable.ts"

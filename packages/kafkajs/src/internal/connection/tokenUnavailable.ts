@@ -1,4 +1,5 @@
-import { Schema } from "effect"
+/** The failure of a request for a token, apart from the request itself, which loads an HTTP client. */
+import * as Schema from "effect/Schema"
 
 /** The OAuth 2 server returned no token. */
 export class TokenUnavailable extends Schema.TaggedError<TokenUnavailable>()("TokenUnavailable", {

@@ -1,6 +1,8 @@
 /** The bearer token that all connections to a cluster share: reused while it is fresh, and requested by one connection on behalf of all. */
 import { UserFunction } from "@eventbus/core"
-import { Clock, Effect, Semaphore } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import { type ClientFailure, failure, Local } from "../wire/clientFailure.ts"
 import type { SaslToken, Token } from "./options.ts"
 import { isSecret, type Secrets, unusable } from "./secrets.ts"

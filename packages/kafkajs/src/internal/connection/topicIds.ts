@@ -1,5 +1,5 @@
 /** The ids of topics (KIP-516), by Metadata v11, which kafkajs does not encode. A topic that is deleted and made again has another id. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ClientFailure } from "../wire/clientFailure.ts"
 import { type FlexibleReader, FlexibleWriter } from "../wire/flexible.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"

@@ -1,5 +1,5 @@
 /** A request to the one node that has a role: it is given up when another node has taken the role over, so a silent node delays by seconds (ruling 82). */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { ClientFailure } from "../wire/clientFailure.ts"
 import { patienceMillis } from "./firstAnswer.ts"
 

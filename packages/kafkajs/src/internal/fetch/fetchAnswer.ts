@@ -1,6 +1,6 @@
 /** Handles one partition's part of a fetch answer: hands records over, or finds out why there are none. */
 import type { Broker } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Ownership } from "../group/ownership.ts"
 import { logBounds } from "../offsets/logOffsets.ts"

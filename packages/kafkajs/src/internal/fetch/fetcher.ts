@@ -3,7 +3,9 @@
  * request it asks `Ownership` which partitions may be fetched.
  */
 import { ConsumerRecord } from "@eventbus/core"
-import { Effect, Latch, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
 import type { Cluster } from "../connection/cluster.ts"
 import { patienceMillis } from "../connection/firstAnswer.ts"
 import type { Ownership } from "../group/ownership.ts"

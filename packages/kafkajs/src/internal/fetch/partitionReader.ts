@@ -1,6 +1,7 @@
 /** The port's reader: reads partitions by position, outside of any group, with one fetch from the partition's leader at a time. */
 import { Adapter, type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Deferred, Effect } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import { adminContext } from "../admin/adminContext.ts"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import { type Cluster, connect } from "../connection/cluster.ts"

@@ -1,6 +1,6 @@
 /** Reads the newest records of a topic outside of any group, with one fetch from each leader. */
 import { Adapter, type Broker, ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type AdminContext, existingTopics, partitionsOf } from "../admin/adminContext.ts"
 import { byLeader, earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
 import type { FetchedPartition } from "../wire/apis.ts"

@@ -1,6 +1,6 @@
 /** Commits of a session. */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Cluster } from "../connection/cluster.ts"
 import { sendCommit } from "../offsets/committedOffsets.ts"
 import { type ClientFailure, failure, isCoordinatorFailure } from "../wire/clientFailure.ts"

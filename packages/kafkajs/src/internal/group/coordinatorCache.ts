@@ -1,5 +1,5 @@
 /** The coordinator of a group, looked up once and kept. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { ClientFailure } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"

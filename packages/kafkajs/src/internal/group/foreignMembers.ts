@@ -1,6 +1,7 @@
 /** Failures that come from other clients in the group. Their texts name those clients, and what to do (ruling 80). */
 import { Adapter, type Broker, type ConsumerRecord } from "@eventbus/core"
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { Cluster } from "../connection/cluster.ts"
 import { type ClientFailure, failure } from "../wire/clientFailure.ts"
 import { describeGroup } from "./groupDescription.ts"

@@ -1,6 +1,6 @@
 /** Asks the coordinator of a group for its state and its members, whichever protocol the group has. */
 import type { Broker } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type ClientFailure, check, failure } from "../wire/clientFailure.ts"
 import { type FlexibleReader, FlexibleWriter } from "../wire/flexible.ts"
 import { Encoder, type KafkaBroker, type Reader } from "../wire/kafkajsInternals.ts"

@@ -1,6 +1,6 @@
 /** The leader of a group decides the assignments of all members in each round. */
 import { LogLine } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { TopicMetadata } from "../wire/apis.ts"
 import { assign } from "./assigner.ts"

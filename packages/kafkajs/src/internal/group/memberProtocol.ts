@@ -1,6 +1,7 @@
 /** The messages between the members of a group: Kafka's consumer protocol, with what members of this client tell each other in its `userData`. */
 import type { ConsumerRecord } from "@eventbus/core"
-import { Option, Schema } from "effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type { Member } from "./assigner.ts"
 import {
   decodeGivenPartitions,

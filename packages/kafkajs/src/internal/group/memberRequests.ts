@@ -1,6 +1,6 @@
 /** The requests by which a member takes part in its group (classic protocol, KIP-345 for static members). */
 import { Adapter, type Broker } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Apis } from "../wire/apis.ts"
 import { type ClientFailure, check } from "../wire/clientFailure.ts"

@@ -5,7 +5,9 @@
  * has connections of its own (a `Cluster`), so that commits and fetches never wait for a rebalance.
  */
 import { Adapter } from "@eventbus/core"
-import { Clock, Effect, Latch } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import type { Cluster } from "../connection/cluster.ts"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
 import { type ClientFailure, check, isCoordinatorFailure, Local } from "../wire/clientFailure.ts"

@@ -1,6 +1,6 @@
 /** Committed offsets of a group, as its coordinator stores them. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { byTopic } from "../wire/byTopic.ts"
 import { check } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"

@@ -1,6 +1,6 @@
 /** Offsets in the logs of partitions, requested from their leaders in parallel. */
 import { ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Cluster } from "../connection/cluster.ts"
 import { untilMoved } from "../connection/untilMoved.ts"
 import type { TopicMetadata } from "../wire/apis.ts"

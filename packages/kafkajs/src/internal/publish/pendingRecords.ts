@@ -1,6 +1,6 @@
 /** The records of one producer that are not settled yet: counts them, and opens latches when the first comes and when the last is settled. */
 import { type BrokerError, type ConsumerRecord, ProducerClock } from "@eventbus/core"
-import { Latch } from "effect"
+import * as Latch from "effect/Latch"
 import { type EncodedRecord, encodeRecord, type HeaderEncoder } from "../batch/encodedRecord.ts"
 import type { CodecName } from "../codec/codecNames.ts"
 import type { PendingRecord } from "./partitionLog.ts"

@@ -1,6 +1,9 @@
 /** The producer of the port: its ways to publish, on a `Sender`. */
 import { type Broker, type BrokerError, type ConsumerRecord, Ranges } from "@eventbus/core"
-import { Duration, Effect, Fiber, Result } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
 import { headerEncoder } from "../batch/encodedRecord.ts"
 import { unusableCodec } from "../codec/compress.ts"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"

@@ -1,5 +1,5 @@
 /** One Produce request: prepares its batches, sends them, and acts on the answer to each. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Apis } from "../wire/apis.ts"
 import { type ClientFailure, clientFailure, failure, failureOfCode, Local } from "../wire/clientFailure.ts"
 import { call } from "../wire/requests.ts"

@@ -3,7 +3,13 @@
  * answered the first. `partitionLog.ts` keeps order and sequence numbers.
  */
 import { Adapter, BrokerError, type ConsumerRecord, LogLine } from "@eventbus/core"
-import { Cause, Clock, Effect, Exit, Latch, Scope, Semaphore } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { HeaderEncoder } from "../batch/encodedRecord.ts"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"

@@ -1,6 +1,8 @@
 /** The options and the state of one sender. */
 import type { ConsumerRecord } from "@eventbus/core"
-import type { Effect, Latch, Scope } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
 import type { CodecName } from "../codec/codecNames.ts"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"

@@ -3,7 +3,9 @@
  * out late requests of the old epoch.
  */
 import { type BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Exit, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import { type ClientFailure, isFenced } from "../wire/clientFailure.ts"

@@ -1,6 +1,7 @@
 /** A program's handle of one transaction. It notes every failure after which the contents of the transaction are uncertain. */
 import type { Broker, BrokerError } from "@eventbus/core"
-import { Effect, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { failure } from "../wire/clientFailure.ts"
 import { producerOf } from "./producer.ts"
 import { type Epoch, type Epochs, noteIfFenced } from "./transactionEpoch.ts"

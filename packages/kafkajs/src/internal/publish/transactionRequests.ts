@@ -1,6 +1,9 @@
 /** The requests of a transactional producer. */
 import type { Broker, ConsumerRecord } from "@eventbus/core"
-import { Clock, Duration, Effect, Schedule } from "effect"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { Cluster } from "../connection/cluster.ts"
 import { byTopic } from "../wire/byTopic.ts"
 import { type ClientFailure, check, isCoordinatorFailure, Local } from "../wire/clientFailure.ts"

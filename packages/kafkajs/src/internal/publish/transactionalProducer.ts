@@ -5,7 +5,8 @@
  * partition, or each consumer, needs an id of its own.
  */
 import type { Broker } from "@eventbus/core"
-import { Effect, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"
 import { connect } from "../connection/cluster.ts"
 import type { SecuredOptions } from "../connection/security.ts"

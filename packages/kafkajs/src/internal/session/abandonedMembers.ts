@@ -1,5 +1,6 @@
 /** Members that could not leave their group. */
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { Cluster } from "../connection/cluster.ts"
 import { leaveGroup } from "../group/memberRequests.ts"
 import { isCoordinatorFailure, isLocal } from "../wire/clientFailure.ts"

@@ -1,6 +1,6 @@
 /** Reports changes of a session's assignment, and the deletion of a topic that it reads. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
 import { fetchTopicIds } from "../connection/topicIds.ts"
 import { untilMoved } from "../connection/untilMoved.ts"

@@ -1,6 +1,9 @@
 /** The port's consumer session: starts the parts of a session, ends them with it, and carries out the consumer's commands. */
 import { type Broker, type BrokerError, Ranges } from "@eventbus/core"
-import { Cause, Deferred, Effect, Queue } from "effect"
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
 import { connect } from "../connection/cluster.ts"
 import { defaults } from "../connection/options.ts"

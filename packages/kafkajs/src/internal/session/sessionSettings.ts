@@ -1,6 +1,6 @@
 /** The settings of one session: the port's options with their defaults, in milliseconds. */
 import { Adapter, type Broker, Defaults, Ranges } from "@eventbus/core"
-import { Duration } from "effect"
+import * as Duration from "effect/Duration"
 import { defaults } from "../connection/options.ts"
 import type { SecuredOptions } from "../connection/security.ts"
 import type { FetcherOptions } from "../fetch/fetchRequest.ts"

@@ -1,6 +1,9 @@
 /** The parts of one consumer session, and its queue of events. */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Exit, Latch, Queue } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
+import * as Queue from "effect/Queue"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Fetcher } from "../fetch/fetcher.ts"
 import type { Membership } from "../group/membership.ts"

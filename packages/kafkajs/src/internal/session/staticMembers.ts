@@ -1,5 +1,6 @@
 /** The static members of this client over its sessions: those that failed, and those that were removed because they have another name now. */
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { Cluster } from "../connection/cluster.ts"
 import { removeStaticMember } from "../group/memberRequests.ts"
 import { isCoordinatorFailure } from "../wire/clientFailure.ts"

@@ -1,5 +1,6 @@
 /** Polls the metadata of the topics that a session reads: in the classic protocol the members notice new topics and partitions, and topics that were made again, themselves. */
-import { Duration, Effect } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import { failureOfCode } from "../wire/clientFailure.ts"
 import { lookUpTopicIds } from "./assignmentEvents.ts"
 import type { SessionState } from "./sessionState.ts"

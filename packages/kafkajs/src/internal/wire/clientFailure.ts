@@ -2,7 +2,7 @@
  * Failures below the Broker port. Anything that kafkajs throws, and any error code of a broker, becomes a `ClientFailure` with one name for
  * what happened; code in this package decides on those names only. `connection/brokerErrors.ts` turns them into the port's errors.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { errorCodes } from "./kafkajsInternals.ts"
 
 /** A failure below the port. `type` is Kafka's error name where a broker answered, else one of the `Local` names. */

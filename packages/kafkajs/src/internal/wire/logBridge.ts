@@ -3,7 +3,8 @@
  * and the namespace are taken over: the other fields carry stacks and configuration.
  */
 import { LogLine } from "@eventbus/core"
-import { type Context, Effect } from "effect"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { logCreator } from "kafkajs"
 
 export const logBridge =

@@ -1,5 +1,5 @@
 /** Sends one request to one node and decodes the answer. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Apis } from "./apis.ts"
 import { type ClientFailure, clientFailure } from "./clientFailure.ts"
 import { FlexibleReader, type FlexibleWriter } from "./flexible.ts"

@@ -1,6 +1,9 @@
 /** The SQL client of a dispatcher. Its driver is loaded when a URL asks for it, so that nobody installs one that they do not use. */
-import { Data, Effect, Layer, Redacted } from "effect"
-import type { SqlClient } from "effect/sql"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { OutboxDatabase } from "../../OutboxDispatcherOptions.ts"
 import * as PromiseCall from "../promiseCall.ts"
 

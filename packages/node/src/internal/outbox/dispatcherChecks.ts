@@ -1,7 +1,7 @@
 /** The options of a dispatcher: checked before anything is reached, and then as the outbox takes them. */
 import { EventBusError, Kinds, Ranges } from "@eventbus/core"
 import { OutboxRanges } from "@eventbus/outbox"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { OutboxDispatcherOptions } from "../../OutboxDispatcherOptions.ts"
 import type { DurationValue } from "../../PlainValues.ts"
 import { millisOf } from "../handlerCode.ts"

@@ -1,7 +1,7 @@
 /** Events of a caller as envelopes of the outbox. The core's publishers encode them, so that a record is the same whichever way it takes to Kafka. */
 import { type Broker, BrokerError, type ConsumerRecord, Serde } from "@eventbus/core"
 import { EventEnvelope, OutboxError } from "@eventbus/outbox"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { NamedOutboxEvent, OutboxEvent } from "../../OutboxEvent.ts"
 import type { Topic } from "../../Topic.ts"
 import * as Publishing from "../publishing.ts"

@@ -4,7 +4,7 @@
  * A fiber may be suspended between any two of its steps. So the condition is checked once more when the fiber joins the list of
  * waiters, and a change in between is not missed.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 interface Waiter {
   readonly ready: () => boolean

@@ -1,5 +1,6 @@
 /** The event envelope: how it is built, and how an envelope that somebody else built is checked. */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 
 import { type InvalidEnvelope, PayloadTooLarge } from "../../OutboxError.ts"
 import { checkId, checkText, checkTime, copyHeaders, invalid } from "./envelopeChecks.ts"

@@ -3,7 +3,7 @@
  * throws, a message that is a Symbol, a revoked Proxy, a cyclic cause (rulings 16 and 86).
  */
 import { Failure } from "@eventbus/core"
-import { Cause } from "effect"
+import * as Cause from "effect/Cause"
 
 /** A failure in text. */
 export interface FailureText {

@@ -3,7 +3,10 @@
  * of the outbox, and none of it stays unseen.
  */
 import { UserFunction } from "@eventbus/core"
-import { type Cause, type Clock, type Context, Effect } from "effect"
+import type * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import { failureOf, failureOfValue } from "./failureText.ts"
 import { logError } from "./log.ts"
 import type { Monitor } from "./monitor.ts"

@@ -1,6 +1,6 @@
 /** The one check that every table name from outside has to pass (ruling 48). */
 import { Kinds } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { InvalidIdentifier } from "../../OutboxError.ts"
 
 // 40 characters leave room for the suffixes of derived names (indexes, bucket and node tables) within PostgreSQL's 63 bytes.

@@ -3,7 +3,9 @@
  * fiber ends, no event stays, and health shows the function `logger` (ruling 86).
  */
 import { LogLine } from "@eventbus/core"
-import { Clock, Context, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import { failureOfValue } from "./failureText.ts"
 import type { Monitor } from "./monitor.ts"
 

@@ -1,6 +1,6 @@
 /** Checks of settings. All problems are reported at once, each with the value found and the values allowed. */
 import { Kinds, Ranges } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { InvalidOutboxConfig } from "../../OutboxError.ts"
 import { shapes } from "./optionKinds.ts"
 

@@ -1,5 +1,5 @@
 /** A signal for one waiting fiber. A raised signal is remembered until the next wait. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 export interface Signal {
   /** Wakes the waiting fiber, or the next fiber that waits. */

@@ -3,7 +3,11 @@
  * its owner knows and has dealt with the cause, with backoff otherwise.
  */
 import { UserFunction } from "@eventbus/core"
-import { type Cause, Clock, type Duration, Effect, Exit } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { failureOf, logText } from "./failureText.ts"
 import { CurrentMonitor, logError, logWarning } from "./log.ts"
 import type { Monitor } from "./monitor.ts"

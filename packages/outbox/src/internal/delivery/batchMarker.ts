@@ -3,7 +3,8 @@
  * the next one. So one statement marks one event when it is quiet, and hundreds under load.
  */
 import { UserFunction } from "@eventbus/core"
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { ConditionVariable } from "../base/conditionVariable.ts"
 import { failureOfValue, logText } from "../base/failureText.ts"

@@ -1,6 +1,8 @@
 /** One delivery: finds the event's listener and calls it inside the interceptors, under the writer's span. */
 import { UserFunction } from "@eventbus/core"
-import { type Duration, Effect, Tracer } from "effect"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Tracer from "effect/Tracer"
 import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { ListenerRegistry } from "../../ListenerRegistry.ts"
 import { UnroutableEvent } from "../../OutboxError.ts"

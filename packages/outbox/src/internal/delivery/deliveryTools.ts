@@ -1,5 +1,6 @@
 /** The tools that every part of an outbox is built with: clock, guarded metrics, guard, and supervisor. */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import * as MetricsExporter from "../../MetricsExporter.ts"
 import { Guard } from "../base/guard.ts"
 import { monitorOf } from "../base/monitor.ts"

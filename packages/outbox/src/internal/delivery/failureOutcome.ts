@@ -1,5 +1,6 @@
 /** The outcome of a failed delivery: postponed, retried, or dead (outbox seed §9). */
-import { Cause, Effect } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { failureOf, logText, textProperty } from "../base/failureText.ts"

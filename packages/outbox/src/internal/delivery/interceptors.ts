@@ -1,5 +1,6 @@
 /** Runs a delivery inside the interceptors (outbox seed §9). */
-import { type Cause, Effect } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import type { EventInterceptor } from "../../EventInterceptor.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { logText } from "../base/failureText.ts"

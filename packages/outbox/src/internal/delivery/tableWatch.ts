@@ -2,7 +2,8 @@
  * Measures the table for the metrics, every five seconds, whatever nodes, claims and operators do with its rows. So a figure is right after a node died, after a purge
  * and after a replay, and it never stands still because nothing is delivered (ruling 75).
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { TableFigures } from "../../MetricsExporter.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { logText } from "../base/failureText.ts"

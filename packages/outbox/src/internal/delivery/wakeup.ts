@@ -7,8 +7,13 @@
  *
  * Listening holds a connection. Where the pool has none to spare, the outbox does not listen (ruling 87).
  */
-import { Data, Effect, Queue, Schedule, type Scope } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlError from "effect/sql/SqlError"
 import { OutboxStore } from "../../OutboxStore.ts"
 import type { WriterHook } from "../../WriterHook.ts"
 import { failureOfValue } from "../base/failureText.ts"

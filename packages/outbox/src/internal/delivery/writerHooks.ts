@@ -1,6 +1,6 @@
 /** Runs the writer hooks that may not fail the write. */
 import { UserFunction } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { logText } from "../base/failureText.ts"
 import { logError } from "../base/log.ts"
 

@@ -1,5 +1,6 @@
 /** The claims of the events in flight: renewed while they are handled, released when the dispatcher closes. */
-import { Duration, Effect } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import { logText } from "../base/failureText.ts"
 import { logError, logWarning } from "../base/log.ts"
 import { releaseBounded } from "../base/supervisor.ts"

@@ -1,5 +1,7 @@
 /** The way of one event through a dispatcher: queued, delivered, marked. */
-import { type Cause, Effect, Random } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import type { InFlightTracker } from "../../InFlightTracker.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"

@@ -1,5 +1,5 @@
 /** Two bounded queues. While both have entries, two hot events are taken for one cold event, so that neither queue starves (outbox seed §9). */
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import { ConditionVariable } from "../base/conditionVariable.ts"
 
 /** First in, first out, on one array whose used front is cut off now and then. */

@@ -2,8 +2,9 @@
  * The events of a dispatcher from their queue to their mark, by id. An event that arrives by the hot and by the cold path is let in
  * once (outbox seed §9, ruling 65).
  */
-import type { Clock, Duration } from "effect"
-import { Effect } from "effect"
+import type * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import { ConditionVariable } from "../base/conditionVariable.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import type { Source } from "./fairQueue.ts"

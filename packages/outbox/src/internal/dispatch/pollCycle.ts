@@ -1,6 +1,7 @@
 /** One cycle of the poller: reads due rows, hands them over in order, and decides when the next cycle should run. */
 import { UserFunction } from "@eventbus/core"
-import { type Duration, Effect } from "effect"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import { logFatal } from "../base/log.ts"

@@ -1,6 +1,7 @@
 /** The statements of an operator within a time limit: a database that is silent is a failure, and no wait without an end. */
 import { UserFunction } from "@eventbus/core"
-import { type Duration, Effect } from "effect"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import { OutboxStoreError } from "../../OutboxError.ts"
 import type { DeadEventStatements } from "../store/contract.ts"
 

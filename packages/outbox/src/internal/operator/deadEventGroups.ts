@@ -1,6 +1,6 @@
 /** Groups dead events by the reason of their failure in one pass. Nothing of an event is kept but its id. */
 import { Fingerprint } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { DeadEvent, DeadEventGroup, GroupReport } from "../../DeadEvents.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { DeadEventStatements } from "../store/contract.ts"

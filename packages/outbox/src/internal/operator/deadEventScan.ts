@@ -1,6 +1,6 @@
 /** Reads dead events in insertion order, a few hundred rows at a time, and names the group of each. */
 import { Fingerprint } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { DeadEvent, Selection } from "../../DeadEvents.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { DeadEventStatements, DeadRow, DeadRowFilter } from "../store/contract.ts"

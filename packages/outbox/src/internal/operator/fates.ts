@@ -1,5 +1,5 @@
 /** The fate of events that were dead by a known death. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Plan, Receipt } from "../../DeadEvents.ts"
 import { DEAD, DONE, RETRY } from "../../EventStatus.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"

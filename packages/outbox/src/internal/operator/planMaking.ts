@@ -1,6 +1,6 @@
 /** Makes a plan: freezes the dead events of a selection, each with its death. Changes nothing. */
 import { Ranges } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Plan, PlanRequest } from "../../DeadEvents.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { DeadEventStatements } from "../store/contract.ts"

@@ -2,7 +2,8 @@
  * The work on a plan. Each event is changed by a statement of its own that names its death, so that two operators who work on one plan change each event once. A replay
  * does its canary first, keeps its rate, and stops itself when too many events fail again.
  */
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { Plan } from "../../DeadEvents.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import type { DeadEventStatements, Death } from "../store/contract.ts"

@@ -1,6 +1,7 @@
 /** Everything that is wrong with the arguments of an operator, before the database is asked. */
 import { Kinds, type Ranges } from "@eventbus/core"
-import { Predicate, Schema } from "effect"
+import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
 import { Plan } from "../../DeadEvents.ts"
 import type { InvalidOutboxConfig } from "../../OutboxError.ts"
 import { deadEventOperator as range } from "../../OutboxRanges.ts"

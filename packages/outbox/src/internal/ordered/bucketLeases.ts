@@ -4,8 +4,10 @@
  *
  * A node that misses its renewals stops by itself, on its monotonic clock, before its lease has expired in the database.
  */
-import { Clock, Duration, Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { bucketCount } from "../base/bucketOf.ts"
 import type { StoreShape } from "../store/contract.ts"

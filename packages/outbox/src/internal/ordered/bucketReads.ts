@@ -2,8 +2,9 @@
  * Reads for ordered delivery: the pending rows of buckets in insertion order. A read never goes past a row that a slow transaction may
  * still commit (ruling 46). The limit is the stable sequence number, as a Kafka consumer stops at the last stable offset.
  */
-import { Effect } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlError from "effect/sql/SqlError"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { storeError } from "../store/context.ts"

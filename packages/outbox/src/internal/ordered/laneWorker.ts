@@ -1,5 +1,8 @@
 /** A worker of ordered delivery: works through one lane at a time, and what becomes of its lane when its fiber dies. */
-import { type Cause, Effect, Exit, Fiber } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import type { CallListener } from "../delivery/callListener.ts"
 import type { OutboxEvent } from "../store/rows.ts"
 import type { BucketLease } from "./bucketLeases.ts"

@@ -1,6 +1,6 @@
 /** The SQL of bucket leases and of the nodes that share them. */
-import { Effect } from "effect"
-import type { SqlClient } from "effect/sql"
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { bucketCount } from "../base/bucketOf.ts"
 import { failed, parameters, pending, storeError } from "../store/context.ts"
 import type { StoreShape } from "../store/contract.ts"

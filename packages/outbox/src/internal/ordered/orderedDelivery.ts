@@ -3,7 +3,9 @@
  *
  * A lane keeps the order: an event starts when the one before it has ended. A failed event holds its aggregate back, or is passed over.
  */
-import { type Cause, Effect, Random } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import type { EventRetryPolicy } from "../../EventRetryPolicy.ts"
 import { aggregateKey } from "../base/bucketOf.ts"
 import { logText } from "../base/failureText.ts"

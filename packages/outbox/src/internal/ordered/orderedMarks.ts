@@ -2,7 +2,7 @@
  * The marks of ordered delivery: each under the lease of its bucket, or under the lock of its row when the bucket was handed over while
  * the event was in flight.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { type Fence, openFence, type StoreShape } from "../store/contract.ts"
 import type { OutboxEvent } from "../store/rows.ts"

@@ -1,5 +1,6 @@
 /** The reading half of ordered delivery: which buckets to read, from where, how many rows, and when to read again. */
-import { Duration, Effect } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type { OutboxStoreError } from "../../OutboxError.ts"
 import { logText } from "../base/failureText.ts"
 import { logError, logFatal } from "../base/log.ts"

@@ -1,6 +1,6 @@
 /** The failure of an event whose publish failed: it can never be sent, or it waits for its topic or for the cluster. */
 import type { BrokerError } from "@eventbus/core"
-import { Data } from "effect"
+import * as Data from "effect/Data"
 import { DownstreamUnavailable, PoisonEvent } from "../../OutboxError.ts"
 
 /** Errors of the record itself, which no retry can mend. */

@@ -3,7 +3,10 @@
  * so that they take no worker from the events of other topics.
  */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { type Clock, Effect, type Exit, Semaphore } from "effect"
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Semaphore from "effect/Semaphore"
 import type { DownstreamUnavailable, PoisonEvent } from "../../OutboxError.ts"
 import { OutageGates } from "../delivery/outageGates.ts"
 import { CreationRefused, failureOfPublish, isOfTopic, topicUnavailable } from "./failureOfPublish.ts"

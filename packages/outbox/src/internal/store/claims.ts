@@ -1,5 +1,5 @@
 /** Claims: one node holds rows for itself until it has finished with them or its lock has expired (outbox seed §10). */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import {
   changeLists,
   listsOf,

@@ -1,7 +1,10 @@
 /** The context that every group of statements is built with: client, dialect, names, codec, and how statements run. */
 import { Ranges } from "@eventbus/core"
-import { Array as Arr, type Duration, Effect } from "effect"
-import type { SqlClient, SqlError } from "effect/sql"
+import * as Arr from "effect/Array"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlError from "effect/sql/SqlError"
 import { NEW, RETRY } from "../../EventStatus.ts"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { OutboxStoreError } from "../../OutboxError.ts"

@@ -1,5 +1,6 @@
 /** The contract behind `OutboxStore`, and the values that it takes and returns. */
-import type { Duration, Effect } from "effect"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
 import type { InvalidEnvelope, OutboxStoreError } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"
 import type { Dialect } from "./dialect.ts"

@@ -1,7 +1,7 @@
 /**
  * The statements of an operator on dead events. A change names the death that it is about, by its time: an event that was replayed meanwhile and died again is another case, and stays.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { DEAD } from "../../EventStatus.ts"
 import { anyAggregateTypeName } from "../base/typeName.ts"
 import { listsOf, type Parameters, parameters, type StoreContext } from "./context.ts"

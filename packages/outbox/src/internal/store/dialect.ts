@@ -1,5 +1,5 @@
 /** SQL that differs between the databases. Statements are written once, in terms of a `Dialect`. */
-import type { SqlClient } from "effect/sql"
+import type * as SqlClient from "effect/sql/SqlClient"
 
 /** The family of databases: PostgreSQL, MySQL 8 and MariaDB, SQLite. */
 export type DialectName = "pg" | "mysql" | "sqlite"

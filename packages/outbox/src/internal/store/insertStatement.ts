@@ -1,6 +1,6 @@
 /** The insert of new rows as text and parameters, so that any SQL client can run it in its own transaction. */
 import { UserFunction } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { InvalidEnvelope } from "../../OutboxError.ts"
 import { bucketOf } from "../base/bucketOf.ts"

@@ -1,5 +1,5 @@
 /** Inserts rows, and marks them DONE, RETRY or DEAD. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { DEAD, DONE, RETRY } from "../../EventStatus.ts"
 import {
   changeLists,

@@ -4,8 +4,11 @@
  * A version only adds: no column is dropped, and none becomes NOT NULL without a default. So nodes of every older version go on beside
  * newer ones. The version table says which versions a database has. A migration that has nothing to do takes no lock on the event table.
  */
-import { Effect, Schedule } from "effect"
-import { type SqlClient, type SqlConnection, SqlError } from "effect/sql"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlConnection from "effect/sql/SqlConnection"
+import * as SqlError from "effect/sql/SqlError"
 import { createStatements } from "./createStatements.ts"
 import type { DialectName } from "./dialect.ts"
 import { type TableNames, tableNames } from "./tableNames.ts"

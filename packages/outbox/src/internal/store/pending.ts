@@ -1,5 +1,5 @@
 /** Reads due rows without claims. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"
 import type { PollOptions, StoreShape } from "./contract.ts"
 import type { Dialect } from "./dialect.ts"

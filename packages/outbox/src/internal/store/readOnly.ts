@@ -2,8 +2,10 @@
  * Connections that take no writes any more: after a failover, a pool may hold connections to the old primary, which is read-only now. They
  * would stay, since they are not broken. The outbox recognises the refusal and ends such connections, so that the pool makes new ones.
  */
-import { Clock, Context, Effect } from "effect"
-import type { SqlClient } from "effect/sql"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { failureOfValue } from "../base/failureText.ts"
 import { logWarning } from "../base/log.ts"
 import { monitorOf } from "../base/monitor.ts"

@@ -1,6 +1,6 @@
 /** Rows of the event table as values. */
 import { UserFunction } from "@eventbus/core"
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { JsonCodec } from "../../JsonCodec.ts"
 import { InvalidEnvelope } from "../../OutboxError.ts"
 import type { EventEnvelope } from "../base/envelope.ts"

@@ -1,5 +1,5 @@
 /** Dead events, purge of terminal rows, and lag. */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { DEAD, DONE, NEW } from "../../EventStatus.ts"
 import { isEventId } from "../base/envelopeChecks.ts"
 import { changeLists, millis, type Parameters, parameters, pending, type StoreContext } from "./context.ts"

@@ -2,7 +2,7 @@
  * Statements beside the insert that a writer runs on a connection that it knows only as a function. They tell whether that is in a transaction: a pool, a client
  * before BEGIN and one behind COMMIT would all run the insert by itself, and the event would be there although its data is not.
  */
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { NotInTransaction, type OutboxStoreError } from "../../OutboxError.ts"
 import type { Dialect } from "./dialect.ts"
 import type { InsertStatement } from "./insertStatement.ts"

@@ -2,7 +2,7 @@
  * Administration requests of an in-memory cluster. Each call is one request and changes the cluster in one step.
  */
 import { type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import type { PartitionLog } from "./partitionLog.ts"

@@ -2,7 +2,9 @@
  * One in-memory cluster: kernel, network, faults, groups and transaction coordinator. It applies cluster effects.
  */
 import { BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Duration, Effect, type Scope } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type * as FaultPlan from "../../FaultPlan.ts"
 import { ConsumerGroup } from "./consumerGroup.ts"
 import { FaultRuntime } from "./faultRuntime.ts"

@@ -2,7 +2,10 @@
  * A consumer's connection to the cluster: the scope of its session, its heartbeats, its fetch loop and its requests.
  */
 import { Adapter, type Broker, BrokerError, Defaults } from "@eventbus/core"
-import { Duration, Effect, Queue, type Scope } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
 import { type Cluster, connectionDropped } from "./cluster.ts"
 import type { ConsumerGroup } from "./consumerGroup.ts"
 import { EventBuffer, makeQueue } from "./eventBuffer.ts"

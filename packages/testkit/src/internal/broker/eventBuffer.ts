@@ -2,7 +2,8 @@
  * The events of a session: a bounded queue, and the events that wait until the queue has room. It keeps the order of events.
  */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Queue } from "effect"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
 
 type Event = Broker.ConsumerEvent
 type EventQueue = Queue.Queue<Event, BrokerError.BrokerError>

@@ -1,7 +1,7 @@
 /**
  * Applies a fault plan: counts matching requests, draws random numbers, and decides what happens to a request. It owns those counts.
  */
-import { Duration } from "effect"
+import * as Duration from "effect/Duration"
 import * as FaultPlan from "../../FaultPlan.ts"
 import type { SeededRandom } from "./seededRandom.ts"
 

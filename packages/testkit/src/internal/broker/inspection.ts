@@ -2,7 +2,7 @@
  * Direct access to an in-memory cluster: reads and changes its state without a client.
  */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type * as FaultPlan from "../../FaultPlan.ts"
 import { describeGroup } from "./admin.ts"
 import type { Cluster } from "./cluster.ts"

@@ -2,7 +2,10 @@
  * The parts that everything in an in-memory cluster shares: time, random numbers, timers, topics and the journal.
  */
 import type { ConsumerRecord } from "@eventbus/core"
-import { Clock, Effect, FiberSet, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import type * as Scope from "effect/Scope"
 import type * as FaultPlan from "../../FaultPlan.ts"
 import { make as makeRandom, type SeededRandom } from "./seededRandom.ts"
 import { TopicRegistry } from "./topicRegistry.ts"

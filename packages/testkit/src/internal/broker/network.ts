@@ -2,7 +2,9 @@
  * The network between clients and the broker: connections, outages, and what happens to a request on its way.
  */
 import { BrokerError } from "@eventbus/core"
-import { Duration, Effect, Exit } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { Call, FaultDecision, FaultRuntime } from "./faultRuntime.ts"
 import type { Kernel } from "./kernel.ts"
 

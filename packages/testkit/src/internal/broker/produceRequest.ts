@@ -3,7 +3,7 @@
  */
 import { gzipSync } from "node:zlib"
 import { BrokerError, type ConsumerRecord } from "@eventbus/core"
-import { Exit } from "effect"
+import * as Exit from "effect/Exit"
 import type { Cluster } from "./cluster.ts"
 import type { FaultDecision } from "./faultRuntime.ts"
 import { type BatchSequence, isCompressed, type NewRecord } from "./partitionLog.ts"

@@ -3,7 +3,17 @@
  * records exceed the delivery timeout. It owns the waiting records and their sequence numbers.
  */
 import { type Broker, BrokerError, type ConsumerRecord, LogLine, Partitioner, ProducerClock } from "@eventbus/core"
-import { Cause, Clock, type Context, Duration, Effect, Exit, Fiber, FiberSet, Option, Result, type Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
 import type { Cluster } from "./cluster.ts"
 import { readRecord, snapshot } from "./givenRecord.ts"
 import type { Connection } from "./network.ts"

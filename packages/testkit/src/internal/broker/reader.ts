@@ -2,7 +2,9 @@
  * The requests of a reader: a fetch for each read, outside of any group.
  */
 import { Adapter, type Broker, BrokerError, type ConsumerRecord } from "@eventbus/core"
-import { Deferred, Effect, type Scope } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { type Cluster, connectionDropped } from "./cluster.ts"
 import { lookAt } from "./logFetch.ts"
 import type { Connection } from "./network.ts"

@@ -4,7 +4,8 @@
  * `sync` alone reads the coordinator's state and turns the difference into events.
  */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Latch } from "effect"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import type { ConsumerGroup, JoinRequest, Member, OwnedPartition } from "./consumerGroup.ts"
 import { type Cursor, type FetchLimits, fetch, readable } from "./cursor.ts"
 import type { EventBuffer } from "./eventBuffer.ts"

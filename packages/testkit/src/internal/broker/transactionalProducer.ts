@@ -2,7 +2,12 @@
  * Runs transactions one at a time. A transaction commits when the program succeeds and aborts otherwise.
  */
 import { type Broker, BrokerError } from "@eventbus/core"
-import { Duration, Effect, Exit, Result, type Scope, Semaphore } from "effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { Cluster } from "./cluster.ts"
 import type { Connection } from "./network.ts"
 import * as Producer from "./producer.ts"

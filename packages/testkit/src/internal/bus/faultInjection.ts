@@ -1,7 +1,8 @@
 /**
  * Faults that a test injects into its bus: members that join and leave, clients that die, requests that fail, partitions that get lost.
  */
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type * as FaultPlan from "../../FaultPlan.ts"
 import type * as MemoryBroker from "../../MemoryBroker.ts"
 import type { ClockDriver } from "../target/clockDriver.ts"

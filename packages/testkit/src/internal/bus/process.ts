@@ -2,7 +2,12 @@
  * One process of the application under test: its own connector with all bindings, and clients with recognisable ids.
  */
 import { type Binding, Broker, EventBusConnector } from "@eventbus/core"
-import { Context, Effect, Exit, Layer, Random, Scope } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as Scope from "effect/Scope"
 import type { EventRecorder } from "../trail/eventRecorder.ts"
 
 export interface Process {

@@ -2,7 +2,7 @@
  * The preparation of a test: topics, and the assignment of the bindings' partitions.
  */
 import type { Binding } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { TestCluster } from "../target/testCluster.ts"
 import type { EventRecorder } from "../trail/eventRecorder.ts"
 import * as Sources from "../trail/sources.ts"

@@ -2,7 +2,8 @@
  * Any cluster as a `TestBus` uses it, through the Broker port alone. An error of the cluster ends the test.
  */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { TestCluster } from "./testCluster.ts"
 
 /** Longest time for reading a topic to its end. */

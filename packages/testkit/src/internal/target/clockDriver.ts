@@ -1,8 +1,11 @@
 /**
  * How a test waits. On a `TestClock`, where time stands still, it yields until every fiber is idle; on any other clock it sleeps.
  */
-import { Clock, type Duration, Effect, Fiber } from "effect"
-import { TestClock } from "effect/testing"
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
 import * as VirtualTime from "../../VirtualTime.ts"
 
 export interface ClockDriver {

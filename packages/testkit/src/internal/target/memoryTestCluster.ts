@@ -2,7 +2,7 @@
  * The in-memory cluster as a `TestBus` uses it: by direct access, so that faults and outages never affect the test itself.
  */
 import { BrokerError, Partitioner } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type * as MemoryBroker from "../../MemoryBroker.ts"
 import type { TestCluster } from "./testCluster.ts"
 

@@ -2,7 +2,7 @@
  * The operations of a `TestBus` on a cluster beside the connector: it writes records and reads logs and committed offsets.
  */
 import type { BrokerError, ConsumerRecord } from "@eventbus/core"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 
 export interface TestCluster {
   /** Creates a missing topic; an existing topic is not changed. */

@@ -2,7 +2,8 @@
  * Records as tests write them, and their encoding.
  */
 import { type Binding, type ConsumerRecord, Serde } from "@eventbus/core"
-import { Effect, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 
 /** A record to publish. */
 export interface TestRecord {

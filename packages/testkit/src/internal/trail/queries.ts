@@ -2,7 +2,7 @@
  * The questions that a `TestBus` answers about records: their paths, and which of them are not done.
  */
 import { type Binding, type ConsumerRecord, DeadLetterRecord, type EventBusConnector } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { NotSettled } from "../../NotSettled.ts"
 import type { ClockDriver } from "../target/clockDriver.ts"
 import * as TestRecord from "../target/testRecord.ts"

@@ -2,7 +2,7 @@
  * The records of a binding that are not handled and committed, and the reasons in words.
  */
 import { type ConsumerRecord, type Snapshot as Snapshots, TopicName } from "@eventbus/core"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { TestCluster } from "../target/testCluster.ts"
 import type { EventRecorder, RecordEvent, RecordedEvent } from "./eventRecorder.ts"
 import type { Definition } from "./sources.ts"

@@ -1,7 +1,7 @@
 /**
  * A trail as text, one line for each delivery. Equal runs give equal text, so it can stand in an inline snapshot.
  */
-import { Duration } from "effect"
+import * as Duration from "effect/Duration"
 import type { DeliveryStep } from "./deliverySteps.ts"
 import type { Position } from "./eventRecorder.ts"
 
