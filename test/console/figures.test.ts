@@ -22,6 +22,12 @@ const bindings = Array.from({ length: 200 }, (_, index) =>
 const quantile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)]!
 
+/** The browser compiles the page's functions in these. They are not measured. */
+const firstUpdates = 4
+
+/** A quantile of 0.95 needs more of them than a test has time for. Even, since every second one resumes the binding. */
+const measuredUpdates = 2 * Math.ceil(Number(process.env["CONSOLE_UPDATES"] ?? 6) / 2)
+
 whenUsable("OPS-21 figures of the console in Chromium", problem, () => {
   it.live("the first paint comes within two seconds", () =>
     Effect.gen(function* () {
@@ -46,36 +52,40 @@ whenUsable("OPS-21 figures of the console in Chromium", problem, () => {
     })
   )
 
-  it.live("an update of 200 bindings takes less than half a second", () =>
-    Effect.gen(function* () {
-      const { web, connector } = yield* start({ bindings, authorizer: undefined })
-      const address = yield* served(web)
-      const { page } = yield* opened(yield* browser)
-      const session = yield* Effect.promise(async () => {
-        await page.goto(`${address}/eventbus/console`)
-        await page.getByText("25 of 200 bindings").waitFor()
-        await page.getByLabel("Only with this in name, topic or group").fill("orders-199")
-        await page.getByText("1 of 200 bindings").waitFor()
-        await page.getByRole("link", { name: "orders-199" }).waitFor()
-        await page.getByLabel("Only with this in name, topic or group").fill("")
-        await page.getByText("25 of 200 bindings").waitFor()
-        const opening = await page.context().newCDPSession(page)
-        await opening.send("Performance.enable")
-        return opening
-      })
-      const updates: Array<number> = []
-      for (let round = 0; round < 20; round++) {
-        const before = yield* Effect.promise(() => workedMillis(session))
-        yield* round % 2 === 0 ? connector.pause("orders-0") : connector.resume("orders-0")
-        // A look of the test at the page would be work of the page.
-        yield* Effect.sleep("1500 millis")
-        updates.push((yield* Effect.promise(() => workedMillis(session))) - before)
-      }
-      yield* Effect.promise(() => page.getByText("All bindings work").first().waitFor())
-      const [middle, high, most] = [0.5, 0.95, 1].map((share) => quantile(updates, share).toFixed(1))
-      console.log(`Console: update of 200 bindings ${middle} ms in the middle, p95 ${high} ms, ${most} ms at most`)
-      assert.isBelow(quantile(updates, 0.5), 500)
-    })
+  it.live(
+    "an update of 200 bindings takes less than half a second",
+    () =>
+      Effect.gen(function* () {
+        const { web, connector } = yield* start({ bindings, authorizer: undefined })
+        const address = yield* served(web)
+        const { page } = yield* opened(yield* browser)
+        const session = yield* Effect.promise(async () => {
+          await page.goto(`${address}/eventbus/console`)
+          await page.getByText("25 of 200 bindings").waitFor()
+          await page.getByLabel("Only with this in name, topic or group").fill("orders-199")
+          await page.getByText("1 of 200 bindings").waitFor()
+          await page.getByRole("link", { name: "orders-199" }).waitFor()
+          await page.getByLabel("Only with this in name, topic or group").fill("")
+          await page.getByText("25 of 200 bindings").waitFor()
+          const opening = await page.context().newCDPSession(page)
+          await opening.send("Performance.enable")
+          return opening
+        })
+        const updates: Array<number> = []
+        for (let round = 0; round < firstUpdates + measuredUpdates; round++) {
+          const before = yield* Effect.promise(() => workedMillis(session))
+          yield* round % 2 === 0 ? connector.pause("orders-0") : connector.resume("orders-0")
+          // A look of the test at the page would be work of the page.
+          yield* Effect.sleep("1500 millis")
+          const worked = (yield* Effect.promise(() => workedMillis(session))) - before
+          if (round >= firstUpdates) updates.push(worked)
+        }
+        yield* Effect.promise(() => page.getByText("All bindings work").first().waitFor())
+        const [middle, high, most] = [0.5, 0.95, 1].map((share) => quantile(updates, share).toFixed(1))
+        console.log(`Console: update of 200 bindings ${middle} ms in the middle, p95 ${high} ms, ${most} ms at most`)
+        assert.isBelow(quantile(updates, 0.5), 500)
+      }),
+    60_000 + 2_000 * measuredUpdates
   )
 })
 

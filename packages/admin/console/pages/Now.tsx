@@ -106,8 +106,8 @@ const columnsOf = (isOutside: boolean): ReadonlyArray<Column<BindingSummary>> =>
         isExtra: true
       },
   { title: "Partitions", of: ({ partitions }) => number(partitions), isNumber: true, isExtra: true },
-  { title: "Topic", of: topicsOf, isExtra: true },
-  { title: "Group", of: ({ groupId }) => groupId, isExtra: true }
+  { title: "Topic", of: topicsOf, isLong: true, isExtra: true },
+  { title: "Group", of: ({ groupId }) => groupId, isLong: true, isExtra: true }
 ]
 
 /** A row whose columns are the same is not drawn again. */
@@ -146,6 +146,7 @@ const Bindings = ({ bindings, isOutside }: BindingsProps) => {
         rows={rows}
         columns={isOutside ? columns.outside : columns.inside}
         keyOf={({ key }) => key}
+        isEven
       />
       {rows.length < found.length && (
         <p class="buttons">

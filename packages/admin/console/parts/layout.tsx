@@ -62,6 +62,8 @@ interface TableProps<A> {
   readonly rows: ReadonlyArray<A>
   readonly columns: ReadonlyArray<Column<A>>
   readonly keyOf: (row: A) => string
+  /** Its columns do not follow their texts, which is laid out faster. */
+  readonly isEven?: boolean
 }
 
 const classOf = <A,>({ isNumber, isLong, isExtra }: Column<A>): string =>
@@ -98,9 +100,9 @@ const Row = <A,>({ row, columns }: RowProps<A>) =>
   )
 
 /** A table that is wider than the screen scrolls by itself, by keyboard too. */
-export const Table = <A,>({ label, rows, columns, keyOf }: TableProps<A>) => (
+export const Table = <A,>({ label, rows, columns, keyOf, isEven }: TableProps<A>) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls takes the focus
-  <section class="table" aria-label={label} tabIndex={0}>
+  <section class={isEven === true ? "table even" : "table"} aria-label={label} tabIndex={0}>
     <table>
       <thead>
         <tr>
