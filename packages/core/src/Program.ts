@@ -15,6 +15,12 @@ export interface ProvideALayerFor<out R> {
  * the layer cannot be built.
  *
  * ```ts
+ * import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+ * import { Program } from "@eventbus/core"
+ * import { Layer } from "effect"
+ *
+ * const Main = Layer.empty
+ *
  * NodeRuntime.runMain(Program.launch(Main))
  * ```
  */
