@@ -250,4 +250,4 @@ const notOfKind = (serde: "bytes" | "string", value: unknown) => {
 }
 
 const tombstone = (serde: string): DecodeFailure =>
-  new DecodeFailure({ serde, path: "", detail: "a tombstone (null) arrived; use Serde.nullable" })
+  new DecodeFailure({ serde, path: "", detail: "null arrived: a tombstone, or a record without a key; use Serde.nullable" })

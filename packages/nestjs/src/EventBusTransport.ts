@@ -18,7 +18,7 @@
  * await app.listen()
  * ```
  */
-import { type CommonOptions, consumer, type HandlerContext, type KafkaDelivery, Serde } from "@eventbus/node"
+import { consumer, type HandlerContext, type KafkaDelivery, Serde } from "@eventbus/node"
 import {
   type ConsumerDeserializer,
   type CustomTransportStrategy,
@@ -35,15 +35,8 @@ import * as BusRuntime from "./internal/busRuntime.ts"
 import * as KafkaMessage from "./internal/kafkaMessage.ts"
 import * as OriginalErrors from "./internal/originalErrors.ts"
 import * as Patterns from "./internal/patterns.ts"
-
-// biome-ignore lint/suspicious/noExplicitAny: each topic has types of its own, which its controllers state
-type Anything = any
-
-/**
- * The options of the consumer of a topic: all those of `@eventbus/node`, but the topic. With `value` the payload is what the serde reads, and a value that it refuses is
- * dead-lettered; without it Nest's own parser reads the payload.
- */
-export type TopicOptions = Partial<Omit<CommonOptions<Anything, Anything>, "topic">>
+import * as TopicOptionsOf from "./internal/topicOptions.ts"
+import type { TopicOptions } from "./TopicOptions.ts"
 
 /** The options of the transport. */
 export interface EventBusTransportOptions {
@@ -51,7 +44,7 @@ export interface EventBusTransportOptions {
   readonly groupId: string
   /** The options of every topic. Default: those of each option. */
   readonly consumer?: TopicOptions
-  /** The options of single topics, by name; they win. Default: none. */
+  /** The options of single topics, by name; they win, in `retry`, `circuitBreaker`, `deadLetter` and `idempotency` setting by setting. Default: none. */
   readonly topics?: { readonly [topic: string]: TopicOptions }
   /** How to read messages, as in the options of Nest's Kafka transport. Default: text, and JSON where it looks like an object or an array. */
   readonly parser?: ConstructorParameters<typeof KafkaParser>[0]
@@ -144,7 +137,7 @@ export class EventBusTransport extends Server implements CustomTransportStrategy
 
   #consumer(topic: string, handlers: ReadonlyArray<MessageHandler>) {
     const { groupId, topics = {} } = this.#options
-    const options = { groupId, ...this.#options.consumer, ...topics[topic] }
+    const options = { groupId, ...TopicOptionsOf.of(this.#options.consumer, topics[topic]) }
     const { value } = options
     return consumer<unknown, unknown>({
       value: Serde.bytes as Serde.Serde<unknown>,

@@ -7,7 +7,7 @@ export class EventBusNotRunning extends Schema.TaggedError<EventBusNotRunning>()
   operation: Schema.String
 }) {
   override get message(): string {
-    return `${this.operation}: the event bus does not run. Call 'await bus.start()' first.`
+    return `${this.operation}: the event bus does not run. Call 'await bus.start()' first; in NestJS it starts behind onApplicationBootstrap.`
   }
 }
 

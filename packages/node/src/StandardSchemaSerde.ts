@@ -32,7 +32,11 @@ export const standardSchema = <I, A>(schema: StandardSchemaV1<I, A>): Serde.Serd
     decode: (bytes) => {
       if (bytes === null)
         return Result.fail(
-          StandardCheck.failure(Serde.DecodeFailure, name, "a tombstone (null) arrived; use Serde.nullable")
+          StandardCheck.failure(
+            Serde.DecodeFailure,
+            name,
+            "null arrived: a tombstone, or a record without a key; use Serde.nullable"
+          )
         )
       try {
         return Result.succeed(check(parse(bytes)))

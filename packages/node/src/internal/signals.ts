@@ -1,6 +1,7 @@
 /**
  * Signals that stop the buses of this process. All buses share one listener for each signal: the process ends by the signal when the last of them has stopped.
  */
+import { constants } from "node:os"
 
 type Stop = () => Promise<void>
 
@@ -38,8 +39,27 @@ const forget = (signal: NodeJS.Signals, stop: Stop): void => {
 /** No signal is waited for any longer: the next one, of whatever name, ends the process as it does without a bus. */
 const stopAll = async (signal: NodeJS.Signals, stops: ReadonlySet<Stop>): Promise<void> => {
   const all = Array.from(stops)
-  for (const each of Array.from(waiting.keys())) for (const stop of all) forget(each, stop)
+  const names = Array.from(waiting.keys())
+  for (const each of names) for (const stop of all) forget(each, stop)
+  const forgetSecond = endsAtSecond(names)
   await Promise.allSettled(all.map((stop) => stop()))
+  forgetSecond()
   // A program that listens as well decides itself when it ends.
-  if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
+  if (process.listenerCount(signal) === 0) endBy(signal)
+}
+
+/** The kernel takes no signal without a listener to process 1, as in a container without an init: that process has to end itself, with the code that a shell shows for the signal. */
+const endBy = (signal: NodeJS.Signals): void => {
+  if (process.pid === 1) process.exit(128 + constants.signals[signal])
+  process.kill(process.pid, signal)
+}
+
+/** Process 1 needs a listener for the second signal, too. */
+const endsAtSecond = (names: ReadonlyArray<NodeJS.Signals>): (() => void) => {
+  const own = process.pid === 1 ? names.filter((name) => process.listenerCount(name) === 0) : []
+  const listeners = own.map((name) => [name, () => endBy(name)] as const)
+  for (const [name, listener] of listeners) process.once(name, listener)
+  return () => {
+    for (const [name, listener] of listeners) process.removeListener(name, listener)
+  }
 }
