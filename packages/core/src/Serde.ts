@@ -250,4 +250,8 @@ const notOfKind = (serde: "bytes" | "string", value: unknown) => {
 }
 
 const tombstone = (serde: string): DecodeFailure =>
-  new DecodeFailure({ serde, path: "", detail: "null arrived: a tombstone, or a record without a key; use Serde.nullable" })
+  new DecodeFailure({
+    serde,
+    path: "",
+    detail: "null arrived: a tombstone, or a record without a key; use Serde.nullable"
+  })

@@ -46,7 +46,9 @@ describe("Serde.json", () => {
 
   it("SER-09 C13 distinguishes a tombstone, zero bytes and the text null", () => {
     const strict = Serde.json(Schema.NullOr(Order))
-    expect(failureOf(strict.decode(null)).detail).toBe("null arrived: a tombstone, or a record without a key; use Serde.nullable")
+    expect(failureOf(strict.decode(null)).detail).toBe(
+      "null arrived: a tombstone, or a record without a key; use Serde.nullable"
+    )
     expect(failureOf(strict.decode(new Uint8Array())).detail).toBe("zero bytes are not JSON")
     expect(Result.getOrThrow(strict.decode(encodeText("null")))).toBeNull()
     expect(decodeOrder("null").detail).toBe("Expected object")

@@ -8,8 +8,8 @@ it("RCH-07 the options of a topic win setting by setting within a section, and l
   expect(TopicOptions.of(common, { retry: { tiers }, maxInFlight: 8 })).toEqual({
     ...{ retry: { consumer: "separate", tiers }, maxInFlight: 8, deadLetter: { topicSuffix: ".dead" } }
   })
-  const errors = [on(Error, retry)]
-  expect(TopicOptions.of({ errors: [], circuitBreaker: {} }, { errors })).toEqual({ errors, circuitBreaker: {} })
+  const onError = [on(Error, retry)]
+  expect(TopicOptions.of({ onError: [], circuitBreaker: {} }, { onError })).toEqual({ onError, circuitBreaker: {} })
   expect(TopicOptions.of(undefined, { retry: { tiers } })).toEqual({ retry: { tiers } })
   expect(TopicOptions.of(common, undefined)).toEqual(common)
 })
