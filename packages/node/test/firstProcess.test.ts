@@ -13,15 +13,13 @@ const problem =
 const ended = (mode: string, signals: number): Promise<readonly [number | null, string]> =>
   new Promise((resolve) => {
     const file = join(import.meta.dirname, "firstProcess.ts")
-    const inside = [process.execPath, "--no-warnings", file, mode].map((each) => `'${each}'`).join(" ")
-    // A shell outside of the namespace finds the process: the signals of `unshare` itself do not reach it.
-    const child = spawn("unshare", [...namespace, "sh", "-c", `exec ${inside}`], {
-      stdio: ["ignore", "pipe", "inherit"]
-    })
+    const command = [process.execPath, "--no-warnings", file, mode]
+    const child = spawn("unshare", [...namespace, ...command], { stdio: ["ignore", "pipe", "inherit"] })
     let output = ""
     child.stdout.on("data", (text: Buffer) => {
       output += text
       if (!/handling\n$/.test(output)) return
+      // A signal to `unshare` would not reach its child, the service.
       const first = spawnSync("pgrep", ["-P", String(child.pid)], { encoding: "utf8" }).stdout.trim()
       for (let sent = 0; sent < signals; sent++) setTimeout(() => process.kill(Number(first), "SIGTERM"), 200 * sent)
     })

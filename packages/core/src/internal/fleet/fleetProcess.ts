@@ -72,7 +72,8 @@ export const join = Effect.fnUntraced(function* (
   const { problem, failed, worked } = makeProblem(topics.control)
   const commands = yield* commandsOf({ id, host: hostname, members, nowMillis: clock.nowMillis }, publisher)
   const read: { control?: Control.Control; obeys?: bigint | undefined } = {}
-  const [visibility, holdsHaveChanged] = [makeVisibility(), Latch.makeUnsafe(false)]
+  const visibility = makeVisibility()
+  const holdsHaveChanged = Latch.makeUnsafe(false)
   const holds = ProcessHolds.make({
     ...{ clock, topic: topics.control, onControlUnavailable: options.onControlUnavailable },
     holds: () => read.control?.holds ?? new Map(),
@@ -122,17 +123,7 @@ export const join = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(keepRunning("fleet control", begin))
   yield* Effect.forkScoped(Effect.andThen(Effect.sleep(controlTimeoutMillis), giveUp))
   yield* Effect.forkScoped(keepRunning("fleet holds", Effect.forever(Effect.andThen(Effect.sleep(1_000), apply))))
-  yield* Effect.forkScoped(
-    keepRunning(
-      "fleet heartbeats",
-      Effect.forever(
-        Effect.timeoutOption(holdsHaveChanged.await, Heartbeats.everyMillis).pipe(
-          Effect.andThen(holdsHaveChanged.close),
-          Effect.andThen(beat)
-        )
-      )
-    )
-  )
+  yield* Effect.forkScoped(keepRunning("fleet heartbeats", beating(beat, holdsHaveChanged)))
   return { id, holdsOf: holds.of }
 })
 
@@ -195,6 +186,15 @@ interface Beating {
   /** Told when the cluster appended a heartbeat, where the topic tells. */
   readonly seenAt: (appendedMillis: number) => void
 }
+
+/** One heartbeat after another: at once when the holds have changed. */
+const beating = (beat: Effect.Effect<void>, holdsHaveChanged: Latch.Latch): Effect.Effect<never> =>
+  Effect.forever(
+    Effect.timeoutOption(holdsHaveChanged.await, Heartbeats.everyMillis).pipe(
+      Effect.andThen(holdsHaveChanged.close),
+      Effect.andThen(beat)
+    )
+  )
 
 /** Writes one heartbeat, and learns the cluster's time from it. A failure that lasts has one line in the log. */
 const heartbeats = (
