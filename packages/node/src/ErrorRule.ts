@@ -17,8 +17,8 @@
  * ]
  * ```
  */
-import { Settings } from "@eventbus/config"
 import { Route } from "@eventbus/core"
+import { millisOf } from "./internal/millisOf.ts"
 import type { DurationValue } from "./PlainValues.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: a class of errors may have a constructor of any kind
@@ -63,8 +63,7 @@ export const nextTier: Route.Route = Route.nextTier
 export const tier: (n: number) => Route.Route = Route.tier
 
 /** Go to the first retry topic that waits at least this long, such as the delay of a `Retry-After` header. 0 or more. A text that is no duration means `retry`. */
-export const after = (delay: DurationValue): Route.Route =>
-  Route.after(typeof delay === "string" ? Settings.parseDuration(delay) : delay)
+export const after = (delay: DurationValue): Route.Route => Route.after(millisOf(delay))
 
 /** Go to the dead letter topic at once. `reason` is free text for people who read the dead letter. Default: none. */
 export const deadLetter: (reason?: string) => Route.Route = Route.deadLetter

@@ -21,7 +21,6 @@
  * await bus.start() // SIGTERM lets running handlers end, commits, and leaves the group
  * ```
  */
-import { Settings } from "@eventbus/config"
 import { type ConsumerRecord, EventBusConnector, type Replay, type ReplayRun, type Snapshot } from "@eventbus/core"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -31,6 +30,7 @@ import { NotReady } from "./EventBusErrors.ts"
 import type { EventBusOptions } from "./EventBusOptions.ts"
 import { busHealth, draining } from "./internal/busHealth.ts"
 import * as Lifecycle from "./internal/lifecycle.ts"
+import { millisOf } from "./internal/millisOf.ts"
 import * as Program from "./internal/program.ts"
 import { promised } from "./internal/promised.ts"
 import { Publishing } from "./internal/publishing.ts"
@@ -196,7 +196,7 @@ const notRunning: BusHealth = {
 }
 
 const untilReady = (health: () => BusHealth, timeout: DurationValue): Effect.Effect<void, NotReady> => {
-  const millis = typeof timeout === "string" ? Settings.parseDuration(timeout) : timeout
+  const millis = millisOf(timeout)
   const poll = Effect.gen(function* () {
     while (!health().ready) yield* Effect.sleep("20 millis")
   })

@@ -1,10 +1,10 @@
 /** The functions among a consumer's options, as the core takes them. */
-import { type BindingSettings, type HandlerOptions, Settings } from "@eventbus/config"
+import type { BindingSettings, HandlerOptions } from "@eventbus/config"
 import { type Classifier, type IdempotencyStore, LetterTransform, Serde } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import type { CommonOptions } from "../ConsumerOptions.ts"
 import type { ErrorRule } from "../ErrorRule.ts"
-import type { DurationValue } from "../PlainValues.ts"
+import { millisOf } from "./millisOf.ts"
 import * as PromiseCall from "./promiseCall.ts"
 import * as PromiseInterceptor from "./promiseInterceptor.ts"
 
@@ -78,7 +78,3 @@ export const idempotencyOf = <K, V>({
     ...(retention === undefined ? {} : { retention: millisOf(retention) })
   }
 }
-
-/** NaN for a text that is no duration, which core then refuses. */
-export const millisOf = (duration: DurationValue): number =>
-  typeof duration === "string" ? Settings.parseDuration(duration) : duration

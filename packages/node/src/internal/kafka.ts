@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { KafkaConnection, KafkaOptions, SecretValue, SslOptions, TokenValue } from "../KafkaOptions.ts"
-import { millisOf } from "./handlerCode.ts"
+import { millisOf } from "./millisOf.ts"
 import * as PromiseCall from "./promiseCall.ts"
 
 /** The clusters by alias. One that is called `default` is that of consumers that name none. Building it throws `ConfigurationValidation` for options of another kind. */

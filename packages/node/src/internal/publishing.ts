@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { ProducerOptions } from "../KafkaOptions.ts"
 import { defineTopic, type Topic } from "../Topic.ts"
-import { millisOf } from "./handlerCode.ts"
+import { millisOf } from "./millisOf.ts"
 
 /** The ways to publish to a topic. */
 type Operations<K, V> = Publisher.Operations<K, V, never>

@@ -4,7 +4,7 @@ import { OutboxRanges } from "@eventbus/outbox"
 import * as Effect from "effect/Effect"
 import type { OutboxDispatcherOptions } from "../../OutboxDispatcherOptions.ts"
 import type { DurationValue } from "../../PlainValues.ts"
-import { millisOf } from "../handlerCode.ts"
+import { millisOf } from "../millisOf.ts"
 
 const { claims, relay, purge } = OutboxRanges
 
