@@ -71,10 +71,39 @@ Binding.make("orders", {
 export const program: Effect.Effect<never> = Program.launch(main)`
 }
 
+const nodeHead = `
+import { consumer, deadLetter, defineTopic, on, Serde, standardSchema } from "@eventbus/node"
+import { z } from "zod"
+
+const Order = z.object({ id: z.string(), cents: z.int() })
+export class CardDeclined extends Error {}
+const value = standardSchema(Order)
+const orders = { topic: "orders", groupId: "billing", value } as const
+`
+
+const awaited = "handler: async ({ value }) => console.log(value.id)"
+
+/** Mistakes of people who do not write Effect. */
+const nodeMistakes = {
+  nodeMisspelledGroup: `consumer({ topic: "orders", groupID: "billing", value, ${awaited} })`,
+  nodeMissingGroup: `consumer({ topic: "orders", value, ${awaited} })`,
+  nodeUnitInName: `consumer({ ...orders, sessionTimeoutMs: 30_000, ${awaited} })`,
+  nodeUncalledRoute: `consumer({ ...orders, ${awaited}, onError: [on(CardDeclined, deadLetter)] })`,
+  nodeBareSchema: `consumer({ topic: "orders", groupId: "billing", value: Order, ${awaited} })`,
+  nodeBareSchemaOfTopic: `defineTopic("orders", { key: Serde.string, value: Order })`,
+  nodeIndexedHeaders: `consumer({ ...orders, handler: async ({ headers }) => console.log(headers["tenant"]) })`,
+  nodeRulesByTag: `consumer({ ...orders, ${awaited}, onError: { CardDeclined: deadLetter() } })`
+}
+
+const nodePrograms = {
+  nodeRules: `consumer({ ...orders, ${awaited}, onError: [on(CardDeclined, ({ message }) => deadLetter(message))] })`
+}
+
 const messages = new Map<string, ReadonlyArray<string>>()
 
 /** The lines of the first message about a mistake, without its place. */
-const messageOf = (name: keyof typeof mistakes): ReadonlyArray<string> => messages.get(name) ?? []
+const messageOf = (name: keyof typeof mistakes | keyof typeof nodeMistakes): ReadonlyArray<string> =>
+  messages.get(name) ?? []
 
 const link = async (name: string, target: string) => {
   const path = join(folder, "node_modules", name)
@@ -85,16 +114,22 @@ const link = async (name: string, target: string) => {
 beforeAll(async () => {
   await mkdir(folder, { recursive: true })
   await link("@eventbus/core", "packages/core")
+  await link("@eventbus/node", "packages/node")
   await link("effect", "node_modules/effect")
+  await link("zod", "packages/node/node_modules/zod")
   await link("@types/node", "node_modules/@types/node")
   await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }))
-  const sources = Object.entries({ ...mistakes, ...prefixed(programs) })
+  const sources = [
+    ...under(head, { ...mistakes, ...prefixed(programs) }),
+    ...under(nodeHead, { ...nodeMistakes, ...prefixed(nodePrograms) })
+  ]
   await writeFile(join(folder, "shop.ts"), shop)
-  await Promise.all(sources.map(([name, source]) => writeFile(join(folder, `${name}.ts`), `${head}\n${source}\n`)))
+  await Promise.all(sources.map(([name, source]) => writeFile(join(folder, `${name}.ts`), source)))
   const compilerOptions = { noEmit: true, composite: false, declaration: false, declarationMap: false }
   const allowed = { rewriteRelativeImportExtensions: false, allowImportingTsExtensions: true, moduleDetection: "force" }
   const options = { ...compilerOptions, ...allowed }
-  const files = ["shop.ts", ...sources.map(([name]) => `${name}.ts`)]
+  const modules = join(root, "packages/kafkajs/src/internal/wire/kafkajsModules.d.ts")
+  const files = [modules, "shop.ts", ...sources.map(([name]) => `${name}.ts`)]
   const config = { extends: join(root, "tsconfig.base.json"), compilerOptions: options, files }
   await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config))
   const output = await promisify(execFile)(join(root, "node_modules/.bin/tsc"), ["-p", folder, "--pretty", "false"], {
@@ -174,12 +209,44 @@ describe("a mistake that the compiler finds", () => {
   })
 })
 
+describe("a mistake in a program without Effect that the compiler finds", () => {
+  it("RCH-03 names a misspelled setting, a missing one, and one with its unit in its name", () => {
+    expect(messageOf("nodeMisspelledGroup")[0]).toMatch(
+      /'groupID' does not exist .* Did you mean to write 'groupId'\?$/
+    )
+    expect(messageOf("nodeMissingGroup")[1]).toMatch(/^Property 'groupId' is missing in type/)
+    expect(messageOf("nodeUnitInName")[0]).toMatch(/Did you mean to write 'sessionTimeout'\?$/)
+  })
+
+  it("RCH-03 says that a function is no route, and that rules are a list", () => {
+    expect(messageOf("nodeUncalledRoute")[0]).toMatch(/^Argument of type '\(reason\?: .*\) => Route' is not assignable/)
+    expect(messageOf("nodeRulesByTag")[0]).toMatch(/'CardDeclined' does not exist in type 'readonly ErrorRule\[\]'\.$/)
+  })
+
+  it.each(["nodeBareSchema", "nodeBareSchemaOfTopic"] as const)("RCH-03 says that a schema is no serde: %s", (name) => {
+    expect(messageOf(name)[0]).toMatch(
+      /^Property 'name' is missing in type 'ZodObject<.*' but required in type 'Serde</
+    )
+  })
+
+  it("RCH-03 says that headers are a list", () => {
+    expect(messageOf("nodeIndexedHeaders")).toEqual([
+      "Element implicitly has an 'any' type because index expression is not of type 'number'."
+    ])
+  })
+})
+
 describe("a program without these mistakes", () => {
-  it.each(Object.keys(programs))("RCH-03 compiles: %s", (name) => {
+  it.each(Object.keys({ ...programs, ...nodePrograms }))("RCH-03 compiles: %s", (name) => {
     expect(messages.get(`good_${name}`) ?? []).toEqual([])
     expect(messages.get("elsewhere") ?? []).toEqual([])
   })
 })
+
+/** The files that begin with the same lines. */
+function under(first: string, sources: Readonly<Record<string, string>>): ReadonlyArray<readonly [string, string]> {
+  return Object.entries(sources).map(([name, source]) => [name, `${first}\n${source}\n`])
+}
 
 /** Their files do not take the names of mistakes. */
 function prefixed(sources: Readonly<Record<string, string>>): Record<string, string> {

@@ -23,18 +23,13 @@ import {
 } from "./internal/schema/leaves.ts"
 import { Audit, Fleet } from "./internal/schema/operatingSchema.ts"
 import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
-import * as Times from "./internal/schema/times.ts"
 
 export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 export { Audit, Fleet } from "./internal/schema/operatingSchema.ts"
+export { parse as parseTime, parseCutoff, parsePast } from "./internal/schema/times.ts"
 
 /** The milliseconds of a duration as a file writes it, such as `10s`, `1m 30s`, `10 seconds` or `PT10S`; NaN for any other text. */
 export const parseDuration: (text: string) => number = Time.parse
-/** The epoch milliseconds of a time as a request or a command line has it: ISO-8601 with `Z` or an offset, a date in UTC, or epoch milliseconds; NaN for any other text. */
-export const parseTime: (text: string) => number = Times.parse
-/** The time before which something is deleted: a duration ago, or a time. NaN for any other text, a time in the future, and milliseconds before 2000 (a forgotten unit). */
-export const parseCutoff: (text: string, nowMillis: number) => number = Times.parseCutoff
-
 /** A key that may be absent, without a value then. */
 const optional = Schema.optionalKey
 

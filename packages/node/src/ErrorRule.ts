@@ -38,7 +38,7 @@ export interface ErrorRule {
  * The rule for errors that are instances of a class, its subclasses included. The route is the same for all of them, or a function of the error. The first rule of a consumer
  * that is about an error counts. Throws a `TypeError` when the first argument is no class.
  */
-export const on = <E>(errorClass: Class<E>, route: Route.Route | ((error: E) => Route.Route)): ErrorRule => {
+export const on = <E>(errorClass: Class<E>, route: Route.Route | ((error: NoInfer<E>) => Route.Route)): ErrorRule => {
   if (typeof errorClass !== "function") throw new TypeError("on: the first argument is a class of errors")
   return {
     className: errorClass.name,

@@ -136,6 +136,7 @@ export const createEventBus = (options: EventBusOptions): EventBus => {
     const now = Effect.runSyncWith(services)(EventBusConnector.EventBusConnector.use(({ health }) => health))
     return busHealth(
       lifecycle.isStopping() ? draining(now) : now,
+      Object.keys(options.consumers ?? {}).length > 0,
       options.outbox && Context.get(services, BusOutboxState)
     )
   }

@@ -283,4 +283,15 @@ describe("a promise handler", () => {
     })
     await expect(start).rejects.toThrow("consumers.orders.onError[0]: found tier 4, allowed is a tier from 1 to 3")
   })
+
+  it("RCH-04: a wrong duration and a wrong tier are told at once", async () => {
+    const retry = { tiers: ["10 moons", "1m"] }
+    const orders = consumer({ ...base, handler: () => undefined, onError: [on(Error, tier(4))], retry })
+    await expect(startBus({ consumers: { orders } })).rejects.toMatchObject({
+      issues: [
+        { path: "consumers.orders.retry.tiers[0]", found: '"10 moons"' },
+        { path: "consumers.orders.onError[0]", found: "tier 4", allowed: "a tier from 1 to 2" }
+      ]
+    })
+  })
 })

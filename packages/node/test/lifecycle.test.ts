@@ -38,6 +38,13 @@ describe("a bus", () => {
     expect(handled).toEqual(["o-1", "o-2"])
   })
 
+  it("RCH-06: a bus that only publishes is ready once it has started", async () => {
+    const { bus } = await startBus({})
+    expect(bus.health()).toEqual({ status: "UP", live: true, ready: true, reasons: [] })
+    await bus.stop()
+    expect(bus.health()).toMatchObject({ ready: false, reasons: [{ type: "NotRunning" }] })
+  })
+
   it("RCH-06: a bus that drains is not ready from the first moment on, and stays live", async () => {
     let end = () => {}
     let hasBegun = false

@@ -67,7 +67,7 @@ describe("a binding of a name, a topic, a group and a handler", () => {
         "Binding is RUNNING, was CREATED",
         "Record routed to orders.retry-1 after attempt 3 of 30, next attempt at ",
         "Record dead-lettered to orders.DLT after attempt 30 of 30 (RETRIES_EXHAUSTED), original orders-0@",
-        "Binding is STOPPED, was RUNNING",
+        "Binding is STOPPED, was RUNNING; no more records begin, and those in work end first",
         "Binding is DESTROYED"
       ]) {
         assert.isTrue(

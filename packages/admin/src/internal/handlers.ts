@@ -20,7 +20,7 @@ import * as HeldHandlers from "./held/heldHandlers.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
 import { Caller } from "./middlewares.ts"
 import * as OutboxHandlers from "./outbox/outboxHandlers.ts"
-import { allowed, cutoffOf } from "./requests/parameters.ts"
+import { allowed } from "./requests/parameters.ts"
 import { jsonText, onCluster, parsed } from "./requests/requests.ts"
 import { kindOf } from "./requests/selectionBody.ts"
 import * as RunHandlers from "./runs/runHandlers.ts"
@@ -136,7 +136,7 @@ const audit = (api: AdminApi) =>
           const page = admin.audit({
             ...query,
             ...(binding === undefined ? {} : { binding: yield* keyOf(binding) }),
-            ...(after === undefined ? {} : { afterMillis: cutoffOf(after, now) })
+            ...(after === undefined ? {} : { afterMillis: Settings.parsePast(after, now) })
           })
           return yield* onCluster(page)
         })

@@ -73,8 +73,7 @@ export const audit = Command.make(
 )
 
 const timeOf = Effect.fnUntraced(function* (text: string) {
-  const time = Settings.parseTime(text)
-  const millis = Number.isNaN(time) ? (yield* Clock.currentTimeMillis) - Settings.parseDuration(text) : time
+  const millis = Settings.parsePast(text, yield* Clock.currentTimeMillis)
   return Number.isNaN(millis)
     ? yield* refuseUsage(
         `--after is "${text}"; allowed is a time in ISO-8601, epoch milliseconds, or a duration such as 24h`

@@ -3,18 +3,24 @@ import { Health } from "@eventbus/core"
 import type { BusHealth } from "../BusHealth.ts"
 import type { BusOutboxState } from "../BusOutbox.ts"
 
-/** A bus without consumers is ready when its outbox is. Nothing about an outbox makes a bus dead: no restart would help. */
-export const busHealth = (consumers: Health.Health, outbox: BusOutboxState["Service"] | undefined): BusHealth => {
+/**
+ * A bus without consumers, which only publishes, is ready once it has started, and its outbox is. Nothing about an outbox makes a bus dead: no restart would help.
+ */
+export const busHealth = (
+  consumers: Health.Health,
+  hasConsumers: boolean,
+  outbox: BusOutboxState["Service"] | undefined
+): BusHealth => {
   const reasons = consumers.reasons.map((reason) => ({ type: reason._tag, message: Health.describe(reason) }))
-  const { status, live, ready } = consumers
-  if (outbox === undefined) return { status, live, ready, reasons }
-  const own = outbox.reason()
-  if (own === undefined) return { status, live, ready: reasons.length === 0, reasons }
+  const { status, live } = consumers
+  const ready = hasConsumers ? consumers.ready : reasons.length === 0
+  const own = outbox?.reason()
+  if (own === undefined) return { status, live, ready, reasons }
   const isDown = own.type === "OutboxDown"
   return {
     status: isDown ? "DOWN" : status === "UP" ? "DEGRADED" : status,
     live,
-    ready: reasons.length === 0 && !isDown,
+    ready: ready && !isDown,
     reasons: isDown || status !== "DOWN" ? [own, ...reasons] : [...reasons, own]
   }
 }

@@ -23,8 +23,10 @@ export const read = (
   Effect.gen(function* () {
     const own = ownIssues(options)
     const decoded = yield* Effect.result(Configuration.decode(dataOf(options)))
-    if (decoded._tag === "Failure") return yield* refusal([...own, ...renamed(decoded.failure).issues])
-    const issues = [...own, ...tierIssues(options, decoded.success)]
+    if (decoded._tag === "Failure")
+      return yield* refusal([...own, ...renamed(decoded.failure).issues, ...tierIssues(options, writtenTiers(options))])
+    const tiers = decoded.success.bindings.map(({ name, retry }) => [name, retry.tiers.length] as const)
+    const issues = [...own, ...tierIssues(options, tiers)]
     return issues.length > 0 ? yield* refusal(issues) : decoded.success
   })
 
@@ -122,13 +124,28 @@ const storeIssues = (path: string, { isIdempotent }: Consumer, { idempotencyStor
       ]
     : []
 
+/** How many retry topics each consumer has, by its name. */
+type TierCounts = ReadonlyArray<readonly [name: string, tiers: number]>
+
+/** The counts as they are written, where the options as a whole cannot be read. */
+const writtenTiers = ({ consumers = {}, defaults = {} }: EventBusOptions): TierCounts =>
+  Object.entries(consumers).flatMap(([name, consumer]) => {
+    const tiers = listIn(isConsumer(consumer) ? consumer.settings["retry"] : undefined) ?? listIn(defaults.retry)
+    return tiers === undefined ? [] : [[name, tiers.length] as const]
+  })
+
+const listIn = (retry: unknown): ReadonlyArray<unknown> | undefined =>
+  typeof retry === "object" && retry !== null && "tiers" in retry && Array.isArray(retry.tiers)
+    ? retry.tiers
+    : undefined
+
 /** A rule of `onError` may name no retry topic that there is none of. */
-const tierIssues = ({ consumers = {} }: EventBusOptions, { bindings }: Configuration.Configuration) =>
-  bindings.flatMap(({ name, retry }) =>
+const tierIssues = ({ consumers = {} }: EventBusOptions, counts: TierCounts) =>
+  counts.flatMap(([name, tiers]) =>
     (consumers[name]?.rules ?? []).flatMap(({ route }, index): ReadonlyArray<Issue> => {
       const tier = route?._tag === "Tier" || route?._tag === "Retry" ? route.tier : undefined
-      if (tier === undefined || (Number.isInteger(tier) && tier >= 1 && tier <= retry.tiers.length)) return []
-      const allowed = retry.tiers.length === 0 ? "no tier: there are none" : `a tier from 1 to ${retry.tiers.length}`
+      if (tier === undefined || (Number.isInteger(tier) && tier >= 1 && tier <= tiers)) return []
+      const allowed = tiers === 0 ? "no tier: there are none" : `a tier from 1 to ${tiers}`
       return [{ path: `consumers.${name}.onError[${index}]`, found: `tier ${tier}`, allowed }]
     })
   )

@@ -57,12 +57,6 @@ const parsed = (name: Name, parse: (text: string) => number) =>
 
 const whole = (text: string): number => (/^\d{1,15}$/.test(text) && Number(text) >= 1 ? Number(text) : Number.NaN)
 
-/** The time before which records are older than a text says; NaN for a text that is neither a time nor a duration. */
-export const cutoffOf = (text: string, nowMillis: number): number => {
-  const time = Settings.parseTime(text)
-  return Number.isNaN(time) ? nowMillis - Settings.parseDuration(text) : time
-}
-
 const textOf = (name: Name, isGood: (text: string) => boolean) =>
   Schema.String.annotate({ description: allowed[name] }).check(Schema.makeFilter(isGood))
 
@@ -78,7 +72,7 @@ export const olderThan = Schema.String.annotate({ description: allowed.olderThan
   Schema.makeFilter((text) => !Number.isNaN(Settings.parseCutoff(text, Number.POSITIVE_INFINITY)))
 )
 export const after = Schema.String.annotate({ description: allowed.after }).check(
-  Schema.makeFilter((text) => !Number.isNaN(cutoffOf(text, 0)))
+  Schema.makeFilter((text) => !Number.isNaN(Settings.parsePast(text, 0)))
 )
 /** A list in one parameter, since a repeated one is refused. */
 export const state = Schema.String.annotate({ description: allowed.state }).pipe(

@@ -1,7 +1,7 @@
 /** Points in time as people write them. */
 import { Time } from "@eventbus/core"
 
-/** Epoch milliseconds; NaN for a text that is no time. */
+/** The epoch milliseconds of a time as a request or a command line has it: ISO-8601 with `Z` or an offset, a date in UTC, or epoch milliseconds; NaN for any other text. */
 export const parse = (text: string): number => {
   if (/^-?\d{1,15}$/.test(text)) return Number(text)
   // A plus sign that a query does not encode arrives as a space.
@@ -15,15 +15,20 @@ export const parse = (text: string): number => {
   return Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(day!) ? Number.NaN : Date.parse(iso)
 }
 
+/** A time as `parseTime` reads it, or the time that lies a duration such as `24h` back; NaN for a text that is neither. */
+export const parsePast = (text: string, nowMillis: number): number => {
+  const time = parse(text)
+  return Number.isNaN(time) ? nowMillis - Time.parse(text) : time
+}
+
 /** A smaller number of milliseconds is one without its unit, such as 7 for 7 days. */
 const firstMillis = Date.UTC(2000, 0)
 /** The time may come from the clock of another machine. */
 const clocksDifferMillis = 60_000
 
-/** The epoch milliseconds before which something is deleted; NaN for a text that nobody can mean, and for a time in the future. */
+/** The time before which something is deleted: a duration ago, or a time. NaN for any other text, a time in the future, and milliseconds before 2000 (a forgotten unit). */
 export const parseCutoff = (text: string, nowMillis: number): number => {
-  const time = parse(text)
-  if (Number.isNaN(time)) return nowMillis - Time.parse(text)
+  const time = parsePast(text, nowMillis)
   const isWithoutUnit = /^-?\d+$/.test(text) && time < firstMillis
   return isWithoutUnit || time > nowMillis + clocksDifferMillis ? Number.NaN : time
 }

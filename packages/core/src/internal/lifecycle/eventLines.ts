@@ -29,7 +29,8 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
       const reasons = event.reasons.length === 0 ? "" : ` (${event.reasons.join(", ")})`
       const isStart = event.to === "RUNNING" && event.from !== "PAUSED"
       const topics = isStart && binding !== undefined ? `. ${topicsText(binding)}` : ""
-      return LogLine.info(`Binding is ${event.to}${reasons}, was ${event.from}${topics}`)
+      const drain = isEnd(event.to) && !isEnd(event.from) && event.from !== "CREATED" ? drains : ""
+      return LogLine.info(`Binding is ${event.to}${reasons}, was ${event.from}${drain}${topics}`)
     }
     case "SessionCrashed":
       return LogLine.error(`Consumer failed; restarting with backoff: ${event.error.message}`)
@@ -162,3 +163,8 @@ const ofDeadLetters = (event: EventBusEvent): Effect.Effect<void> | undefined =>
       return undefined
   }
 }
+
+const isEnd = (state: string): boolean => state === "STOPPED" || state === "DESTROYED"
+
+/** The state is entered at the first moment of a stop. */
+const drains = "; no more records begin, and those in work end first"
