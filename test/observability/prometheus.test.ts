@@ -71,6 +71,24 @@ const eventful = Effect.gen(function* () {
   yield* advance("10 seconds")
 })
 
+/** The alerts on lag that are about a topic. Prometheus matches a whole value. */
+const lagAlertsOf = (topic: string): ReadonlyArray<string> =>
+  rules.flatMap(({ title, query }) => {
+    const [, operator, pattern = ""] = /^sum by .*kafka_consumer_lag\{topic(=~|!~)"(.+)"\}\) > /.exec(query) ?? []
+    return operator !== undefined && new RegExp(`^(?:${pattern})$`).test(topic) === (operator === "=~") ? [title] : []
+  })
+
+describe("the alerts on lag", () => {
+  it.each([
+    ["Financial", ["escrow.commands", "escrow.confirmations"]],
+    ["Notification", ["notifications.outbox"]],
+    ["", ["deal.events", "delivery.commands", "delivery.results", "deal.deadlines", "reconciliation.triggers"]]
+  ])("ERR-13 the topics of the error handling strategy have the limits of their kind: '%s'", (kind, topics) => {
+    const expected = ["Warning", "Critical"].map((severity) => `EventBus${kind}Lag${severity}`)
+    for (const topic of topics) assert.deepStrictEqual(lagAlertsOf(topic), expected, topic)
+  })
+})
+
 describe("a Prometheus scrape", () => {
   metered("OBS-16 ERR-15 one scrape shows every metric with its documented labels", () =>
     Effect.gen(function* () {
