@@ -1,6 +1,7 @@
 /** A project outside the workspace that installs all tarballs, type-checks every public module and runs a program. */
 import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { timeCompiler } from "./compileTime.ts"
 import { entryPoints, type Packed, run } from "./packed.ts"
 
 /** The public modules of a package, as a user imports them. */
@@ -39,6 +40,7 @@ export const consume = (packages: ReadonlyArray<Packed>, root: string, work: str
   if (duplicates.length > 0) throw new Error(`packages were installed twice: ${duplicates.join(", ")}`)
   console.log(`type-checking ${everything.length} public modules`)
   run(join(consumer, "node_modules/.bin/tsc"), ["-p", "."], consumer)
+  timeCompiler(consumer, join(root, "test/packaging/consumer/small.ts"), root)
   run(process.execPath, ["indexes.ts"], consumer)
   process.stdout.write(run(process.execPath, ["program.ts"], consumer))
   process.stdout.write(run(join(consumer, "node_modules/.bin/eventbus"), ["--version"], consumer))

@@ -15,12 +15,18 @@ const publishable = packages.filter(({ manifest }) => manifest.private !== true)
 const sourcesOf = (folder: string) =>
   globSync(`${folder}/**/*.ts`, { cwd: root }).map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }))
 
-/** The entry of the published package for an export of the sources. */
-const published = (target: string | null) => {
+/** The entry of the published package for an export of the sources. Node loads one file of a package that has a build for it; bundlers load single modules. */
+const published = (target: string | null, hasNodeBuild: boolean) => {
   if (target === null || !target.endsWith(".ts")) return target
   const compiled = target.replace("./src/", "./dist/").replace(/\.ts$/, "")
-  return { types: `${compiled}.d.ts`, default: `${compiled}.js` }
+  const forNode = compiled.replace("./dist/", "./dist/internal/node/")
+  return hasNodeBuild
+    ? { types: `${compiled}.d.ts`, module: `${compiled}.js`, default: `${forNode}.js` }
+    : { types: `${compiled}.d.ts`, default: `${compiled}.js` }
 }
+
+/** What every start of a program loads. */
+const withNodeBuild = ["packages/config", "packages/core", "packages/kafkajs", "packages/node"]
 
 describe("the workspace", () => {
   it.each([
@@ -114,10 +120,14 @@ describe("the workspace", () => {
     expect(silent.map(({ path }) => path)).toEqual([])
   })
 
-  it.each(publishable)("publishes the exports of $folder, and no internals", ({ manifest }) => {
+  it.each(publishable)("publishes the exports of $folder, and no internals", ({ folder, manifest }) => {
     const { exports, publishConfig } = manifest
     const paths = Object.keys(exports)
-    expect(publishConfig.exports).toEqual(Object.fromEntries(paths.map((path) => [path, published(exports[path])])))
+    const hasNodeBuild = withNodeBuild.includes(folder)
+    expect(manifest.scripts.prepack.includes("nodeBuild.ts")).toBe(hasNodeBuild)
+    expect(publishConfig.exports).toEqual(
+      Object.fromEntries(paths.map((path) => [path, published(exports[path], hasNodeBuild)]))
+    )
     if (paths.includes("./*")) expect(exports["./internal/*"]).toBe(null)
   })
 

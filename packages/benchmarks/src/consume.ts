@@ -1,9 +1,10 @@
 /** Records per second of a consumer whose handler does nothing. */
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
+import { consumer as consumerOf } from "@eventbus/node"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
 import { make, type Participant, type Round, ratioAtLeast, type TopicPlan } from "./harness/Benchmark.ts"
-import { runBindings, runKafkaJs } from "./harness/consumers.ts"
+import { runBindings, runEventBus, runKafkaJs } from "./harness/consumers.ts"
 
 interface Parameters extends Readonly<Record<string, number>> {
   readonly records: number
@@ -36,7 +37,8 @@ export const consume = make({
   name: "consume",
   header: [
     "400,000 records of 200 bytes in 6 partitions; every handler checks the record's number off in an array, and nothing else",
-    "record, promise, chunk: ackMode MANUAL (commits every 200 ms); chunk: maxPollRecords 10,000",
+    "createEventBus: an async handler of @eventbus/node; kafkajs eachMessage: the same handler",
+    "record, promise, createEventBus, chunk: ackMode MANUAL (commits every 200 ms); chunk: maxPollRecords 10,000",
     "resilient: as record, with three tiers, classifier lists, circuit breaker and dead letter topic; nothing fails",
     "kafkajs: partitionsConsumedConcurrently 6, its default commits (after each batch); fetches as ours"
   ],
@@ -74,6 +76,15 @@ export const consume = make({
         })
       ])
     ),
+    createEventBus: consumer((round, arrivals) =>
+      runEventBus(
+        round,
+        consumerOf({
+          ...{ topic: round.topic, groupId: round.groupId, ackMode: "MANUAL", retry: { tiers: [] } },
+          handler: async ({ value }) => arrivals.add(value)
+        })
+      )
+    ),
     chunk: consumer((round, arrivals) =>
       runBindings(round, [
         Binding.makeBatch("chunk", {
@@ -109,9 +120,10 @@ export const consume = make({
       { participant: "resilient", against: "kafkajs eachBatch", target: ratioAtLeast(0.8) },
       { participant: "resilient", against: "kafkajs eachMessage", target: ratioAtLeast(1.3) },
       { participant: "promise", against: "kafkajs eachMessage", target: ratioAtLeast(1.15) },
+      { participant: "createEventBus", against: "kafkajs eachMessage", target: ratioAtLeast(1.3) },
       { participant: "chunk", against: "kafkajs eachBatch", target: ratioAtLeast(0.9) }
     ].map((pair) => ({ ...pair, series: "rate", unit: "records/s" })),
-    ...["record", "resilient", "promise", "chunk"].map((participant) => ({
+    ...["record", "resilient", "promise", "createEventBus", "chunk"].map((participant) => ({
       participant,
       against: "kafkajs eachBatch",
       series: "cpu",

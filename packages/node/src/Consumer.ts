@@ -73,7 +73,7 @@ export const transactionalConsumer = <V = Bytes, K = Bytes>(options: Transaction
     const handler = Effect.fnUntraced(function* (delivery: Delivery.Delivery<K, V>) {
       const transaction = yield* CurrentTransaction.CurrentTransaction
       const context = yield* Effect.context()
-      return yield* PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings), (signal) =>
+      return yield* PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings), ({ signal }) =>
         TransactionProducer.use(transaction, context, signal, (producer) =>
           options.handler(delivery, { signal, producer })
         )
@@ -90,8 +90,8 @@ const callOf =
     handler: (input: D, context: HandlerContext) => Settles
   ) =>
   (input: D) =>
-    PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings), (signal) =>
-      handler(input, { signal })
+    PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings), (context) =>
+      handler(input, context)
     )
 
 type Requirement = IdempotencyStore.IdempotencyStore

@@ -1,6 +1,7 @@
-/** A binding and a bare kafkajs consumer with equal fetch settings: 1 MiB per partition, 10 MiB per fetch, at most 100 ms of waiting. */
+/** A binding, a consumer of `createEventBus` and a bare kafkajs consumer with equal fetch settings: 1 MiB per partition, 10 MiB per fetch, at most 100 ms of waiting. */
 import { Binding } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
+import { type Consumer, createEventBus } from "@eventbus/node"
 import { Effect, Layer, type Scope } from "effect"
 import type { ConsumerConfig, ConsumerRunConfig } from "kafkajs"
 import type { Parameters, Round } from "./Benchmark.ts"
@@ -19,6 +20,17 @@ export const runBindings = (
         .pipe(Layer.provide(KafkaJs.layer({ brokers })))
     )
   )
+
+/** Runs a consumer of a bus until the scope closes, which drains it, commits and leaves the group. */
+export const runEventBus = (
+  { brokers }: Pick<Round<Parameters>, "brokers">,
+  consumer: Consumer
+): Effect.Effect<void, unknown, Scope.Scope> => {
+  const bus = createEventBus({ kafka: { brokers }, consumers: { bus: consumer }, log: "off" })
+  return Effect.asVoid(
+    Effect.acquireRelease(Effect.tryPromise(bus.start), () => Effect.promise(bus.stop))
+  )
+}
 
 /** Runs a bare consumer until the scope closes. */
 export const runKafkaJs = (

@@ -1,11 +1,15 @@
 /** Builds a program as its users do: its packages as JavaScript modules in `node_modules`, or everything in one file by esbuild. */
+import { execFile } from "node:child_process"
 import { mkdir, mkdtemp, readdir, readFile, realpath, symlink, writeFile } from "node:fs/promises"
 import { stripTypeScriptTypes } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { build } from "esbuild"
 
 const packages = fileURLToPath(new URL("../../../", import.meta.url))
+/** The last step of packing: Node loads what it writes, and bundlers the single modules. */
+const nodeBuild = join(packages, "../scripts/packages/nodeBuild.ts")
 
 /** The packages of this workspace that the programs import, and those that come from a registry, each with the package whose dependency it is. */
 const own = ["core", "kafkajs"]
@@ -41,6 +45,7 @@ export const project = async (): Promise<string> => {
       join(home, "package.json"),
       JSON.stringify({ ...manifest, exports: manifest.publishConfig.exports })
     )
+    await promisify(execFile)(process.execPath, [nodeBuild], { cwd: home })
   }
   for (const [name, owner] of Object.entries(others)) {
     const path = join(folder, "node_modules", name)

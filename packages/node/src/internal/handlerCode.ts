@@ -36,10 +36,10 @@ export const of = <K, V>(
     transforms: transformsOf(options.transforms ?? {}),
     ...(enrich === undefined ? {} : { enrich }),
     ...(typeof naming === "object" ? { naming } : {}),
-    ...(probe === undefined ? {} : { probe: PromiseCall.fromPromise((signal) => probe({ signal })) }),
+    ...(probe === undefined ? {} : { probe: PromiseCall.fromPromise((context) => probe(context)) }),
     ...(onDeadLetter === undefined
       ? {}
-      : { onDeadLetter: (letter) => PromiseCall.fromPromise((signal) => onDeadLetter(letter, { signal })) })
+      : { onDeadLetter: (letter) => PromiseCall.fromPromise((context) => onDeadLetter(letter, context)) })
   }
 }
 

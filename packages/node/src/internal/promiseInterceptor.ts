@@ -20,7 +20,7 @@ export const make =
         handled = await Effect.runPromiseExitWith(context)(handle, { signal })
         if (Exit.isFailure(handled)) throw Cause.squash(handled.cause)
       }
-      const whole = PromiseCall.bounded(what, endMillis, (signal) => around(call, next(signal)))
+      const whole = PromiseCall.bounded(what, endMillis, ({ signal }) => around(call, next(signal)))
       return Effect.flatMap(Effect.exit(whole), (exit): Effect.Effect<A, E> => {
         if (handled !== undefined && Exit.isFailure(handled)) return Effect.failCause(handled.cause)
         if (Exit.isFailure(exit)) return Effect.die(Cause.squash(exit.cause))
