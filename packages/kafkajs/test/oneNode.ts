@@ -20,6 +20,7 @@ export const cluster = (node: Effect.Effect<never, typeof away> = Effect.fail(aw
   const self: Cluster = {
     id: "test",
     node: () => node,
+    askAny: () => Effect.fail(away),
     anyNode: Effect.fail(away),
     metadata: () =>
       Effect.sync(() => {

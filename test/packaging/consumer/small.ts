@@ -1,5 +1,5 @@
 /** A small service, whose compilation is timed: a binding on Kafka, with a handler of its own errors, and a layer. */
-import { Binding, RetryPolicy, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Schema } from "effect"
 
@@ -13,7 +13,8 @@ const orders = Binding.make("orders", {
   topic: "orders",
   groupId: "billing",
   value: Serde.json(Order),
-  retry: RetryPolicy.tiered({ nonRetryableExceptions: ["CardDeclined"] }),
+  retry: RetryPolicy.tiered(),
+  onError: { CardDeclined: Route.deadLetter("card declined") },
   handler: ({ value }) => charge(value)
 })
 

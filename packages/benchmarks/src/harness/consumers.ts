@@ -27,9 +27,7 @@ export const runEventBus = (
   consumer: Consumer
 ): Effect.Effect<void, unknown, Scope.Scope> => {
   const bus = createEventBus({ kafka: { brokers }, consumers: { bus: consumer }, log: "off" })
-  return Effect.asVoid(
-    Effect.acquireRelease(Effect.tryPromise(bus.start), () => Effect.promise(bus.stop))
-  )
+  return Effect.asVoid(Effect.acquireRelease(Effect.tryPromise(bus.start), () => Effect.promise(bus.stop)))
 }
 
 /** Runs a bare consumer until the scope closes. */

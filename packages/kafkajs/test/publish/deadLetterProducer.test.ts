@@ -114,6 +114,7 @@ const clusterOf = (node: KafkaBroker): Cluster => {
   return {
     id: "test",
     node: () => Effect.succeed(node),
+    askAny: () => Effect.fail(away),
     anyNode: Effect.fail(away),
     metadata: () => Effect.succeed(new Map([["orders.DLT", topic]])),
     allTopics: Effect.succeed(["orders.DLT"]),

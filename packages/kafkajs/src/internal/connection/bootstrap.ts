@@ -30,10 +30,11 @@ export interface Network {
   readonly addressCount: (host: string) => Promise<number>
 }
 
-/** The node that answered, and the nodes that it named. */
+/** The node that answered, the nodes that it named, and the id of their cluster. */
 export interface Bootstrapped {
   readonly broker: KafkaBroker
   readonly brokers: Apis["Metadata"]["response"]["brokers"]
+  readonly clusterId: Apis["Metadata"]["response"]["clusterId"]
 }
 
 /** All that wait for the bootstrap addresses at the same time get the same answer. */
@@ -48,7 +49,9 @@ export const makeBootstrap = (
     Effect.acquireUseRelease(
       Effect.promise(() => open(parseAddress(address))),
       (broker) =>
-        Effect.map(Effect.andThen(connect(broker), metadataOf(broker, [])), ({ brokers }) => ({ broker, brokers })),
+        Effect.map(Effect.andThen(connect(broker), metadataOf(broker, [])), ({ brokers, clusterId }) => ({
+          ...{ broker, brokers, clusterId }
+        })),
       (broker, exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.sync(() => abandon(broker)))
     ).pipe(
       Effect.tap(() => silent.noteAnswer(address)),

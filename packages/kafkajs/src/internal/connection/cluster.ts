@@ -27,6 +27,8 @@ export interface Cluster {
   readonly isSilent: (nodeId: number) => boolean
   /** Notes when a node does not answer a request within a second, and when it does. */
   readonly watch: Nodes["watch"]
+  /** The first answer to a request that every node can answer, and that may reach more than one. */
+  readonly askAny: Nodes["ask"]
   /** A node that has just answered. */
   readonly anyNode: Effect.Effect<KafkaBroker, ClientFailure>
   /** Metadata by topic, from whichever node answers first. A topic that does not exist carries its error code. Also learns the addresses of the nodes. */
@@ -142,7 +144,7 @@ export const connect = Effect.fnUntraced(function* (
   )
   const startedAt = performance.now()
   const limitMillis = Ranges.millisOf(options.connectionTimeout ?? defaults.connectionTimeoutMillis)
-  const { clusterId } = yield* Effect.retry(metadataFrom([]), {
+  const clusterId = yield* Effect.retry(nodes.bootstrap, {
     schedule: pauses,
     times: options.retries ?? defaults.retries,
     while: (failed) => isWorthAnotherTry(failed) && !(isSupervised && performance.now() - startedAt >= limitMillis)
@@ -153,6 +155,7 @@ export const connect = Effect.fnUntraced(function* (
     node,
     isSilent: nodes.isSilent,
     watch: nodes.watch,
+    askAny: ask,
     anyNode: ask((broker) => Effect.as(metadataOf(broker, []), broker)),
     metadata: (topics) =>
       Effect.map(

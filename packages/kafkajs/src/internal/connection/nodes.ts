@@ -13,6 +13,8 @@ import type { SilentAddresses } from "./silentAddresses.ts"
 type Metadata = Apis["Metadata"]["response"]
 
 export interface Nodes {
+  /** Asks the bootstrap addresses which nodes there are, and gives the id of the cluster. */
+  readonly bootstrap: Effect.Effect<Metadata["clusterId"], ClientFailure>
   /** The connected node with this id. Fails for -1, which is how metadata names a missing leader, and for an id that the last metadata does not name. */
   readonly node: (nodeId: number) => Effect.Effect<KafkaBroker, ClientFailure>
   /** Whether the last metadata names the node. */
@@ -75,13 +77,14 @@ export const makeNodes = (bootstrap: ReadonlyArray<string>, silent: SilentAddres
   })
 
   const fromBootstrap = Effect.gen(function* () {
-    const { broker, brokers } = yield* askBootstrap
+    const bootstrapped = yield* askBootstrap
+    const { broker, brokers } = bootstrapped
     if (seed !== broker) {
       if (seed !== undefined) abandon(seed)
       if (!Array.from(known.values()).includes(broker)) seed = broker
       yield* oneLearns(learn(brokers))
     }
-    return broker
+    return bootstrapped
   })
 
   const noting = <A>(broker: KafkaBroker, request: Effect.Effect<A, ClientFailure>) =>
@@ -92,6 +95,7 @@ export const makeNodes = (bootstrap: ReadonlyArray<string>, silent: SilentAddres
     isBusy(broker) ? request : silent.watch(addressOf(broker))(request)
 
   return {
+    bootstrap: Effect.map(fromBootstrap, ({ clusterId }) => clusterId),
     node: (nodeId) => {
       const broker = known.get(nodeId)
       if (nodeId < 0) return Effect.fail(failure(Local.connection, "the partition has no leader at the moment"))
@@ -107,7 +111,9 @@ export const makeNodes = (bootstrap: ReadonlyArray<string>, silent: SilentAddres
           // The request is out, so its answer may also come when nobody waits for it any more.
           return watch(broker, Effect.flatMap(Effect.forkDetach(answer), Fiber.join))
         })
-        return firstAnswer(except === undefined ? [...ofKnown, Effect.flatMap(fromBootstrap, request)] : ofKnown)
+        return firstAnswer(
+          except === undefined ? [...ofKnown, Effect.flatMap(fromBootstrap, ({ broker }) => request(broker))] : ofKnown
+        )
       }),
     watch: (broker, request) => watch(broker, noting(broker, request)),
     isSilent: (nodeId) => {

@@ -53,7 +53,7 @@ const lookUpOffsets = Effect.fnUntraced(function* (
 
 /** The ids of the session's topics. One that is not what it was says that the topic was made again: what the session owns of the former one is void. */
 export const lookUpTopicIds = Effect.fnUntraced(function* (session: SessionState) {
-  const found = yield* fetchTopicIds(yield* session.cluster.anyNode, session.settings.topics)
+  const found = yield* session.cluster.askAny((broker) => fetchTopicIds(broker, session.settings.topics))
   for (const [topic, id] of found) {
     const before = session.topicIds.get(topic)
     if (before !== undefined && before !== id) onTopicDeleted(session, topic)
