@@ -25,7 +25,7 @@ const published = (target: string | null, hasNodeBuild: boolean) => {
     : { types: `${compiled}.d.ts`, default: `${compiled}.js` }
 }
 
-/** What every start of a program loads. */
+/** Every start of a program loads these packages. */
 const withNodeBuild = ["packages/config", "packages/core", "packages/kafkajs", "packages/node"]
 
 describe("the workspace", () => {

@@ -5,7 +5,7 @@ import { UserFunction } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 
-/** What a function is given beside its input. */
+/** The second argument of a function. */
 export interface CallContext {
   /** Aborted when the call is interrupted. Made when it is first read: most functions never do, and it costs as much as the rest of a call. */
   readonly signal: AbortSignal
