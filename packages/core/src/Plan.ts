@@ -50,7 +50,7 @@ export const make = (binding: Binding<unknown>): Plan => {
     consumers,
     groups: Acls.groupsOf(definition),
     clients: members + 1 + extraClients(definition),
-    retries: retryTimes(definition.topic, definition.retry.blocking, definition.tiers, budgetMillis(definition)),
+    retries: retryTimes(definition.topic, definition.retry, definition.tiers, budgetMillis(definition)),
     onExhausted: definition.onExhausted,
     memory: { records: members * definition.maxBufferedRecords, bytes: members * definition.maxBufferedBytes }
   }
@@ -69,14 +69,15 @@ const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<Pl
   const createIfMissing = definition.missingTopics === "create"
   const planned = (role: PlannedTopic["role"], of: Partial<PlannedTopic> & Pick<PlannedTopic, "topic">) => ({
     ...{ role, source, operations: Acls.operationsOn(role, definition), createIfMissing },
-    ...{ delayMillis: undefined, partitions: undefined, replicationFactor: undefined },
+    ...{ delayMillis: undefined, delaysMillis: undefined, partitions: undefined, replicationFactor: undefined },
     ...of
   })
   return [
     planned("source", { topic: source, createIfMissing: false }),
-    ...tiers.topics.map(({ topic: name, delayMillis }) =>
+    ...tiers.topics.map(({ topic: name, delaysMillis, longestMillis }) =>
       planned("retry", {
-        ...{ topic: name, delayMillis },
+        ...{ topic: name, delayMillis: longestMillis },
+        ...{ delaysMillis: delaysMillis.length === 1 ? undefined : delaysMillis },
         ...{ partitions: retry.partitions, replicationFactor: retry.replicationFactor }
       })
     ),

@@ -66,7 +66,8 @@ export const retry = {
     jitter: { minimum: 0, maximum: 1, kind: "decimal" } as Range
   },
   /** One retry tier. */
-  tier: { delay: wait(0), maxAttempts: whole(1), concurrency: whole(1) },
+  tier: { delay: wait(0), multiplier: factor, maxDelay: wait(0), maxAttempts: whole(1), concurrency: whole(1) },
+  maxElapsedTime: wait(1),
   partitions: whole(1),
   /** Kafka's protocol has 16 bits for it. */
   replicationFactor: whole(1, 32_767)

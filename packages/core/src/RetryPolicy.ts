@@ -4,6 +4,7 @@
  * A binding without `retry` has `tiered()`: attempts in place and three retry topics (connector seed §4.1, §4.6), in code as in a file. With `orderingMode: "STRICT"` it has
  * `blocking()`, because a record in a retry topic is overtaken. `blocking()` is also the way to say that a binding has no retry topics.
  */
+import type * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type { ExceptionLists } from "./Classifier.ts"
 import * as Defaults from "./Defaults.ts"
@@ -11,6 +12,7 @@ import { toMillis } from "./internal/base/durations.ts"
 import { isObject, read } from "./internal/base/properties.ts"
 import { shown } from "./internal/base/shown.ts"
 import * as PolicyKinds from "./internal/retry/policyKinds.ts"
+import * as TierDelays from "./internal/retry/tierDelays.ts"
 import * as RenamedSettings from "./internal/settings/renamedSettings.ts"
 import * as Ranges from "./Ranges.ts"
 import type { Time } from "./Time.ts"
@@ -42,6 +44,11 @@ export interface RetryPolicy extends ExceptionLists {
   readonly blocking: BackoffPolicy
   /** Retry topics with a delay, in the order in which a record passes through them. Empty: none. */
   readonly tiers: ReadonlyArray<Tier>
+  /**
+   * Longest time between the failed delivery in the main topic and the last delivery in a retry topic, in milliseconds: a record whose next delivery would be due later is
+   * exhausted. Undefined: no limit beside the number of deliveries.
+   */
+  readonly maxElapsedMillis?: number | undefined
   /** Whether the tiers share the group and the session of the main topic, or have a group `{groupId}.retry` of their own. */
   readonly consumer: "shared" | "separate"
   /** Partitions of a retry topic that the connector creates; undefined: as many as the source has. */
@@ -66,8 +73,10 @@ export interface BackoffPolicy {
 
 /** One retry tier: a topic whose records become due when they have been there for the delay. */
 export interface Tier {
-  /** How long a record waits before each delivery, in milliseconds. */
+  /** How long a record waits before its first delivery in the tier, in milliseconds. */
   readonly delayMillis: number
+  /** How long it waits before the later deliveries, one by one, in milliseconds; the last one holds for all that follow. Absent or empty: as long as before the first. */
+  readonly laterDelaysMillis?: ReadonlyArray<number> | undefined
   /** Deliveries in this tier, each after the delay, each with all attempts of `blocking`. */
   readonly maxAttempts: number
   /** The part of the topic's name behind `{topic}.`; undefined: what the naming strategy says. */
@@ -80,9 +89,17 @@ export interface Tier {
 
 /** Settings of one tier. */
 export interface TierOptions {
-  /** How long a record waits before each delivery in this tier. 0 or more, 2^53 - 1 ms at most. */
-  readonly delay: Time
-  /** Deliveries in this tier, 1 or more. Default 3. */
+  /**
+   * How long a record waits before each delivery in this tier, or before the first one with a `multiplier`. 0 or more, 2^53 - 1 ms at most. A `Schedule` says each wait. It
+   * is walked once, when the policy is made, by a clock that only its waits move: it needs no service, and its random waits are the same for every record. Its end bounds
+   * the deliveries, and so it has to end within 1000 waits where `maxAttempts` is absent.
+   */
+  readonly delay: Time | Schedule.Schedule<unknown>
+  /** Factor from one wait to the next, for a record that fails again. 1 or more, finite. Default 1: every wait is `delay`. */
+  readonly multiplier?: number
+  /** Longest single wait: `delay` or more, 2^53 - 1 ms at most. Default: none beside 2^53 - 1 ms. */
+  readonly maxDelay?: Time
+  /** Deliveries in this tier, 1 or more; the one in the main topic does not count. Default 3, or as many as the `Schedule` has waits. */
   readonly maxAttempts?: number
   /** Name of the topic behind `{topic}.`. Default: what the binding's naming strategy says, `retry-{n}`. */
   readonly topicSuffix?: string
@@ -95,7 +112,12 @@ export interface TieredOptions extends ExceptionLists {
   /** Attempts inside each delivery. Default as in `blocking()`: 3. */
   readonly blocking?: BlockingOptions
   /** The tiers, by their delay or in full. Default: 10 seconds, 1 minute, 5 minutes, three deliveries each. An empty list means no retry topics. */
-  readonly tiers?: ReadonlyArray<Time | TierOptions>
+  readonly tiers?: ReadonlyArray<Time | Schedule.Schedule<unknown> | TierOptions>
+  /**
+   * Longest time between the failed delivery in the main topic and the last delivery in a retry topic: a record whose next delivery would be due later is exhausted. 1 ms or
+   * more, 2^53 - 1 ms at most. Default: no limit, only the number of deliveries counts. Whichever of both comes first ends the retries.
+   */
+  readonly maxElapsedTime?: Time
   /** `share`: neighbouring tiers of the same delay use one topic. Default `refuse`: delays must grow from tier to tier. */
   readonly equalDelays?: "refuse" | "share"
   /** `shared` (default): one membership, one set of connections. `separate`: a rebalance of the tiers never touches the main topic. */
@@ -151,29 +173,35 @@ export const tiered = (options: TieredOptions = {}): RetryPolicy => {
   const inFull = (options.tiers ?? Defaults.retry.tierDelaysMillis.RELAXED_IN_RETRY).map(
     (tier): TierOptions => (isTierOptions(tier) ? copyOf(tier, PolicyKinds.tierNames) : { delay: tier })
   )
+  const delays = inFull.map((tier, index) => TierDelays.read(tier, `tiers[${index}].`))
   const tiers = inFull.map((tier, index): Tier => {
-    const delayMillis = toMillis(tier.delay)
-    const before = inFull[index - 1]
-    const sharesTopic = equalDelays === "share" && before !== undefined && toMillis(before.delay) === delayMillis
-    const {
-      maxAttempts = Defaults.retry.tier.maxAttempts,
-      topicSuffix,
-      concurrency = Defaults.retry.tier.concurrency
-    } = tier
-    return { delayMillis, maxAttempts, topicSuffix, concurrency, sharesTopic }
+    const { maxAttempts } = delays[index]!
+    const [delayMillis, ...laterDelaysMillis] = delays[index]!.delaysMillis as [number, ...Array<number>]
+    const before = delays[index - 1]?.delaysMillis
+    const isFixed = laterDelaysMillis.length === 0 && before?.length === 1
+    const sharesTopic = equalDelays === "share" && isFixed && before[0] === delayMillis
+    const { topicSuffix, concurrency = Defaults.retry.tier.concurrency } = tier
+    return { delayMillis, laterDelaysMillis, maxAttempts, topicSuffix, concurrency, sharesTopic }
   })
   const all = [
     ...issues,
-    ...inFull.flatMap((tier, index) => tierIssues(tier, tiers[index]!, tiers[index - 1], `tiers[${index}]`)),
+    ...inFull.flatMap((tier, index) => [
+      ...delays[index]!.issues,
+      ...tierIssues(tier, tiers[index]!, tiers[index - 1], `tiers[${index}]`)
+    ]),
     ...Ranges.problemsOfAll(options, PolicyKinds.tieredOptions)
   ]
-  refuse(all)
-  const { partitions, replicationFactor } = options
-  return { blocking: policy, tiers, consumer, partitions, replicationFactor, ...listsOf(options) }
+  const { partitions, replicationFactor, maxElapsedTime } = options
+  const maxElapsedMillis = maxElapsedTime === undefined ? undefined : toMillis(maxElapsedTime)
+  const shortest = tiers[0]?.delayMillis
+  const reaches = maxElapsedMillis === undefined || shortest === undefined || !(maxElapsedMillis < shortest)
+  refuse([...all, ...issue("maxElapsedTime", maxElapsedTime, reaches, `the delay of the first tier (${shortest} ms) or more`)])
+  const copies = { consumer, partitions, replicationFactor }
+  return { blocking: policy, tiers, maxElapsedMillis, ...copies, ...listsOf(options) }
 }
 
 /**
- * One retry topic with a fixed delay: `maxAttempts` deliveries (default 3), each after `delay`. Name it with `topicSuffix`, or with
+ * One retry topic: `maxAttempts` deliveries (default 3), each after `delay`, or after waits that grow by `multiplier` up to `maxDelay`. Name it with `topicSuffix`, or with
  * `naming: TopicName.dashed` for `{topic}-retry`. Throws `InvalidRetryPolicy`, which names every setting that is not allowed.
  */
 export const fixedDelay = (options: TierOptions & Omit<TieredOptions, "tiers" | "equalDelays">): RetryPolicy =>
@@ -214,14 +242,14 @@ const copyOf = <O extends object>(given: O, names: ReadonlyArray<string>): O =>
   Object.fromEntries(isObject(given) ? names.map((name) => [name, read(given, name)]) : []) as O
 
 const tierIssues = (given: TierOptions, tier: Tier, before: Tier | undefined, path: string) => {
-  const grows = before === undefined || tier.sharesTopic || !(tier.delayMillis <= before.delayMillis)
+  const longestBefore = before?.laterDelaysMillis?.at(-1) ?? before?.delayMillis
+  const grows = longestBefore === undefined || tier.sharesTopic || !(tier.delayMillis <= longestBefore)
   return [
-    ...Ranges.problemsOfAll({ ...given, delay: given.delay ?? null }, Ranges.retry.tier, `${path}.`),
     ...issue(
       `${path}.delay`,
       given.delay,
       grows,
-      `more than the delay of the tier before it (${before?.delayMillis} ms), or equalDelays "share" for an equal one`
+      `more than the delay of the tier before it (${longestBefore} ms), or equalDelays "share" for an equal one`
     ),
     ...issue(
       `${path}.topicSuffix`,

@@ -31,8 +31,10 @@ export interface PlannedTopic {
   readonly source: string
   /** The ACLs that the binding requires on the topic. The strategies that read dead letters (scheduled replay, custom) require `Read` on the dead letter topic. */
   readonly operations: ReadonlyArray<AclOperation>
-  /** How long a record waits in a retry topic, milliseconds; undefined for other topics. */
+  /** The longest time that a record waits in a retry topic before a delivery, milliseconds; undefined for other topics. */
   readonly delayMillis: number | undefined
+  /** The wait before each delivery in a retry topic, milliseconds, the last one for all that follow; undefined for other topics, and where all wait equally long. */
+  readonly delaysMillis: ReadonlyArray<number> | undefined
   /** Partitions of the topic when the connector creates it; undefined: as many as the source has. */
   readonly partitions: number | undefined
   /** Replication factor when the connector creates the topic; undefined: the source's. */

@@ -1,5 +1,6 @@
 /**
- * When the records of a retry topic are due: the tier's delay after they were published to it (rulings 13 and 14).
+ * When the records of a retry topic are due: the tier's delay after they were published to it (rulings 13 and 14). Here all records of a topic wait equally long; where
+ * the number of the delivery says how long, it is `ownDueTimes.ts`.
  *
  * Records of a partition become due in the order of their offsets: one wait for the first serves all. The wait pauses the fetch of its partition for reason
  * `delay`. It takes no concurrency slot, and one timer per partition.
@@ -14,7 +15,7 @@ import * as RetryState from "../record/retryState.ts"
 import type { ConsumerContext } from "./consumerContext.ts"
 
 /** A wait looks at the clock this often: it notices a clock that was set, and no timer gets too long for the platform. */
-const lookMillis = 60_000
+export const lookMillis = 60_000
 
 /** The clocks of two machines differ by less. A record that is further ahead was published before this clock was set back. */
 const skewMillis = 60_000
@@ -50,16 +51,29 @@ export const eachDue = Effect.fnUntraced(function* <R>(
  * How long a record of a chunk that is here now has to wait. The record was in its topic when the chunk came, even if its headers or the clock say otherwise: no
  * record waits longer than the delay from then on, and the waits of many records do not add up.
  */
-const countdown = <R>({ clock, setBackMillis }: ConsumerContext<R>, delayMillis: number) => {
-  const hereMillis = Clocks.stopwatch(clock)
+const countdown = <R>(context: ConsumerContext<R>, delayMillis: number) => {
+  const hereMillis = Clocks.stopwatch(context.clock)
   return (record: ConsumerRecord): number => {
-    const published = RetryState.publishedMillis(record)
-    const now = clock.currentTimeMillisUnsafe()
-    const beforeSetting = published > now + skewMillis ? setBackMillis() : 0
-    const rest = published + delayMillis - now - beforeSetting
+    const rest = restMillis(context, record, delayMillis)
     return rest <= 0 ? rest : Math.min(rest, delayMillis - hereMillis())
   }
 }
+
+/** How long a record that has just come has to wait: its delay at most. Negative for one that was due before. */
+export const restMillis = <R>(
+  { clock, setBackMillis }: ConsumerContext<R>,
+  record: ConsumerRecord,
+  delayMillis: number
+): number => {
+  const published = RetryState.publishedMillis(record)
+  const now = clock.currentTimeMillisUnsafe()
+  const beforeSetting = published > now + skewMillis ? setBackMillis() : 0
+  return Math.min(published + delayMillis - now - beforeSetting, delayMillis)
+}
+
+/** The wall clock as if nobody had set it back: due times by it lie in the future for no longer than they did when they were made. */
+export const steadyMillis = <R>({ clock, setBackMillis }: ConsumerContext<R>): number =>
+  clock.currentTimeMillisUnsafe() + setBackMillis()
 
 /** Returns when no wait is left, or when the partition stops. */
 const waitFor = Effect.fnUntraced(function* (partition: Partition, leadMillis: number, restMillis: () => number) {

@@ -14,6 +14,7 @@ import * as DueTimes from "./dueTimes.ts"
 import type { ForeignRecords } from "./foreignRecords.ts"
 import * as Lanes from "./lanes.ts"
 import { observed } from "./observedHandler.ts"
+import * as OwnDueTimes from "./ownDueTimes.ts"
 import * as PendingCopies from "./pendingCopies.ts"
 import { whenPrepared } from "./preparation.ts"
 import * as Sequential from "./sequential.ts"
@@ -59,7 +60,7 @@ const whenReady = <R>(processing: Processing<R>, handle: HandleChunk<R>): Handle
   const { context, partition } = processing
   const own = withoutForeign(processing, whenPrepared(context, partition, handle))
   const { tier } = partition
-  return tier === undefined ? own : (chunk) => DueTimes.eachDue(context, partition, tier.delayMillis, chunk, own)
+  return tier === undefined ? own : (chunk) => DueTimes.eachDue(context, partition, tier.longestMillis, chunk, own)
 }
 
 const withoutForeign =
@@ -72,7 +73,13 @@ const withoutForeign =
   }
 
 const eachChunk = <R>(processing: Processing<R>, handle: HandleChunk<R>): Effect.Effect<void, never, R> => {
-  const { context, partition } = processing
+  const { context, partition, foreignRecords } = processing
+  const { due } = partition
+  if (due !== undefined) {
+    const withoutForeign = (chunk: RecordChunk) => foreignRecords.without(partition, chunk)
+    const handleDue = whenPrepared(context, partition, handle)
+    return OwnDueTimes.run({ context, partition, due, withoutForeign, handle: handleDue })
+  }
   const handleReady = whenReady(processing, handle)
   const takenIn = (chunk: RecordChunk) =>
     Effect.sync(() => {

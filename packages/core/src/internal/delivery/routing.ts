@@ -16,6 +16,7 @@ import * as HeaderSets from "../record/headerSets.ts"
 import { inHeadersOf, readPosition } from "../record/origin.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
+import { delayMillis } from "../retry/tierDelays.ts"
 import * as Tiers from "../retry/tiers.ts"
 import { nextDestination } from "../settings/deliveries.ts"
 import type { StartGate } from "../slots/startGate.ts"
@@ -93,7 +94,8 @@ const toNextTier = <R>(
 ): DeliveryResult | Effect.Effect<DeliveryResult> => {
   const { definition } = context
   const { state } = failed
-  const next = nextDestination(definition, state, destination)
+  const nowMillis = context.clock.currentTimeMillisUnsafe()
+  const next = inTime(definition, failed, nowMillis, nextDestination(definition, state, destination))
   if (next === "no-such-tier") {
     const detail = Tiers.noSuchTier(destination, definition.tiers)
     return deadLetter(context, partition, record, failed, "NON_RETRYABLE", detail)
@@ -105,9 +107,8 @@ const toNextTier = <R>(
     partition.addReason("operator")
     return hold(context, partition, record, failed, Effect.andThen(partition.syncFetch, context.onHalted(partition)))
   }
-  const nowMillis = context.clock.currentTimeMillisUnsafe()
   const { tier, attempt } = next
-  const { topic, delayMillis } = definition.tiers.topicOf(tier)
+  const { topic, delaysMillis } = definition.tiers.topicOf(tier)
   const totalAttempts = state.totalAttempts + failed.attempts
   const headers = RetryState.headersFor(record, {
     origin: state.origin,
@@ -124,10 +125,23 @@ const toNextTier = <R>(
     settlement: "Routed",
     attempts: failed.attempts,
     failure: failed.failure,
-    progress: { origin: state.origin, totalAttempts, nextAttemptMillis: nowMillis + delayMillis },
+    progress: { origin: state.origin, totalAttempts, nextAttemptMillis: nowMillis + delayMillis(delaysMillis, attempt) },
     target: { topic, tier, attempt },
     copy: copy(context, partition, { record, topic, headers, onStored: undefined }, false)
   }
+}
+
+/** The next delivery, unless `maxElapsedTime` is over before it is due. It counts from the failure in the main topic: a replay begins anew. */
+const inTime = (
+  { retry, tiers }: Pick<ConsumerContext<unknown>["definition"], "retry" | "tiers">,
+  { state, firstFailureMillis }: FailedDelivery,
+  nowMillis: number,
+  next: Tiers.NextDestination
+): Tiers.NextDestination => {
+  if (retry.maxElapsedMillis === undefined || typeof next === "string") return next
+  const dueMillis = nowMillis + delayMillis(tiers.topicOf(next.tier).delaysMillis, next.attempt)
+  const sinceMillis = state.tier === 0 ? nowMillis : (RetryState.leftMainTopicMillis(state) ?? firstFailureMillis)
+  return dueMillis - sinceMillis > retry.maxElapsedMillis ? "exhausted" : next
 }
 
 /** Pauses, reports that the record halted its partition, and waits for an operator: a decision settles the record, a resume delivers it again (ruling 88). */

@@ -132,10 +132,11 @@ export const make = ({ context, broker, session }: Consumer, scope: Scope.Scope)
 }
 
 const leftOf = (partition: Partition): Left => {
-  const { topic, partition: number, generation, metadata, log } = partition
+  const { topic, partition: number, generation, metadata, log, due } = partition
   const position = partition.position()
+  const finished = BigInt(due?.finishedAhead ?? 0)
   const at = { topic, partition: number, generation, metadata: metadata ?? "" }
-  const upTo = (end: bigint): Extent => ({ end, records: log.lag(position, end) })
+  const upTo = (end: bigint): Extent => ({ end, records: log.lag(position, end) - finished })
   return { ...at, position, known: upTo(log.end), fetched: upTo(log.fetchedEnd) }
 }
 

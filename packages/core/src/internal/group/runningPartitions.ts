@@ -70,6 +70,8 @@ export interface Start extends TopicPartition {
   readonly committed: bigint
   /** Text that each commit of the partition carries. */
   readonly metadata: string | undefined
+  /** What the former owner had finished behind the committed offset; undefined when its commit says nothing. */
+  readonly finishedAhead?: string | undefined
   readonly logEnd: bigint
 }
 
@@ -173,14 +175,14 @@ const process = <R>(
 
 const makePartition = <R>(
   partitions: RunningPartitions<R>,
-  { topic, partition, generation, position, committed, metadata, logEnd }: Start
+  { topic, partition, generation, position, committed, metadata, finishedAhead, logEnd }: Start
 ) => {
   const { context, session, onGuarded } = partitions.options
   const { definition } = context
   const isTransactional = definition.handler._tag === "Transactional"
   return Effect.map(
     Partition.make({
-      ...{ topic, partition, generation, position, metadata, logEnd, session, onGuarded },
+      ...{ topic, partition, generation, position, metadata, finishedAhead, logEnd, session, onGuarded },
       tier: Sources.tierOf(definition, topic),
       counters: context.metrics.countersOf({ topic, partition }),
       // A transaction commits its own offsets, so the committer must find nothing to commit.

@@ -37,15 +37,17 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
   const waiting = new Map<string, AssignedPartition>()
 
   const open = (
-    { generation }: Assigned,
+    { generation, commits }: Assigned,
     assigned: AssignedPartition,
     { position, anchored, gap }: StartPosition.StartPosition,
     firstReadMillis?: number
   ) => {
     const { topic, partition, logEnd, committed = -1n } = assigned
     const metadata = CommitMetadata.ofAssigned(assigned, session.clusterId, firstReadMillis)
+    const finishedAhead = finishedBehind(commits, assigned, CommitMetadata.topicOf(session.clusterId, assigned.topicId))
+    const at = { topic, partition, generation, position, anchored, committed, metadata, finishedAhead, logEnd }
     return Effect.andThen(
-      Running.open(partitions, { topic, partition, generation, position, anchored, committed, metadata, logEnd }),
+      Running.open(partitions, at),
       reportGap(context, { topic, partition, generation }, gap)
     )
   }
@@ -85,6 +87,16 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     },
     forgetAll: () => waiting.clear()
   }
+}
+
+/** What the group says in its commit of this partition about the records behind the offset. */
+const finishedBehind = (
+  commits: Assigned["commits"],
+  { topic, partition }: AssignedPartition,
+  topicOfLog: string | undefined
+): string | undefined => {
+  const commit = commits.find((each) => each.topic === topic && each.partition === partition)
+  return commit && CommitMetadata.finishedOf(commit, topicOfLog)
 }
 
 /** The poller asks for the log ends of the same topic, and gets them where a search by time is refused. */

@@ -5,6 +5,7 @@
  * - `topic`: the ids of the cluster and of the topic that the offset belongs to. Kafka takes a commit for a topic that was deleted and made again: the member that sends it
  *   may not know yet. With the id, such an offset moves nobody in the new topic. A bridge copies the metadata beside the offsets that it translates: the id of another
  *   cluster says nothing.
+ * - `done`: what is finished behind the offset (`finishedAhead.ts`). Only beside `topic`, which keeps it from meaning anything in another log.
  *
  * Readers pass over fields that they do not know. The first version writes no metadata, and ignores it.
  */
@@ -14,6 +15,8 @@ import type { AssignedPartition } from "../../Broker.ts"
 export interface CommitMetadata {
   readonly firstReadMillis: number | undefined
   readonly topic: string | undefined
+  /** What is finished behind the offset. */
+  readonly done?: string | undefined
 }
 
 /** Undefined when the cluster does not give both ids. */
@@ -57,8 +60,21 @@ export const parse = (metadata: string): CommitMetadata => {
   const firstRead = fields.get("first-read")
   return {
     firstReadMillis: firstRead !== undefined && millis.test(firstRead) ? Number(firstRead) : undefined,
-    topic: fields.get("topic")
+    topic: fields.get("topic"),
+    done: fields.get("done")
   }
+}
+
+/** The text with what is finished behind the offset. Nothing is added to a text that does not name the topic. */
+export const withFinished = (metadata: string | undefined, done: string | undefined): string | undefined =>
+  metadata === undefined || done === undefined || parse(metadata).topic === undefined
+    ? metadata
+    : `${metadata};done=${done}`
+
+/** What is finished behind a committed offset of this topic; undefined where the commit says nothing about it, or is about another topic or cluster. */
+export const finishedOf = (commit: { readonly metadata: string }, topic: string | undefined): string | undefined => {
+  const { topic: committedFor, done } = parse(commit.metadata)
+  return topic !== undefined && committedFor === topic ? done : undefined
 }
 
 /**

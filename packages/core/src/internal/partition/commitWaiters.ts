@@ -4,16 +4,22 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 
-interface Waiter {
+/** What a fiber waits for. */
+interface Wanted {
   readonly partition: { readonly committed: bigint }
   readonly offset: bigint
   readonly givenUp: () => boolean
+  /** Whether the broker has what is finished behind the offset, too; undefined when there is nothing. */
+  readonly isAccepted: (() => boolean) | undefined
+}
+
+interface Waiter extends Wanted {
   readonly done: Deferred.Deferred<void>
 }
 
 export interface CommitWaiters {
   /** Returns an effect that waits until the offset is committed, or until `givenUp` answers true. */
-  readonly add: (partition: Waiter["partition"], offset: bigint, givenUp: () => boolean) => Effect.Effect<void>
+  readonly add: (wanted: Wanted) => Effect.Effect<void>
   /** Answers every waiter whose offset is committed or whose partition is given up. */
   readonly answer: () => void
 }
@@ -21,13 +27,14 @@ export interface CommitWaiters {
 export const make = (): CommitWaiters => {
   let waiting: Array<Waiter> = []
   return {
-    add: (partition, offset, givenUp) => {
+    add: (wanted) => {
       const done = Deferred.makeUnsafe<void>()
-      waiting.push({ partition, offset, givenUp, done })
+      waiting.push({ ...wanted, done })
       return Deferred.await(done)
     },
     answer: () => {
-      const isPending = ({ partition, offset, givenUp }: Waiter) => !givenUp() && partition.committed < offset
+      const isPending = ({ partition, offset, givenUp, isAccepted }: Waiter) =>
+        !givenUp() && (partition.committed < offset || isAccepted?.() === false)
       const answered = waiting.filter((waiter) => !isPending(waiter))
       // An answered fiber may run at once and wait again, so the list is settled first.
       waiting = waiting.filter(isPending)

@@ -13,6 +13,7 @@ import type * as Scope from "effect/Scope"
 import type { ConsumerSession, OffsetCommit } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import * as CommitMetadata from "./commitMetadata.ts"
 import * as CommitWaiters from "./commitWaiters.ts"
 
 /** An assigned partition, as the committer needs it. */
@@ -20,6 +21,10 @@ export interface Committable extends TopicPartition {
   readonly generation: number
   /** Text that each commit of the partition carries. */
   readonly metadata?: string | undefined
+  /** What is finished behind the offset, which the commit says in its metadata; undefined when nothing is. It changes although the offset stays. */
+  readonly finishedAhead?: () => string | undefined
+  /** The part of it that the broker is known to have. Written by the committer only. */
+  committedAhead?: string | undefined
   /** The offset that may be committed now. */
   readonly position: () => bigint
   /** The offset that the broker is known to have. Written by the committer only. */
@@ -64,7 +69,8 @@ export const make = Effect.fnUntraced(function* (
   const waiters = CommitWaiters.make()
   const work = Latch.makeUnsafe(false)
   const urgent = Latch.makeUnsafe(false)
-  const { dirty, stale, lastAsked, send } = makeRequests(session, options, waiters.answer)
+  const requests = makeRequests(session, options, waiters.answer)
+  const { dirty, stale, lastAsked, send } = requests
 
   const mark = (partition: Committable) => {
     dirty.add(partition)
@@ -99,8 +105,10 @@ export const make = Effect.fnUntraced(function* (
   const wait = (partition: Committable, givenUp: () => boolean, ask = hasten) =>
     Effect.suspend(() => {
       const offset = partition.position()
-      if (givenUp() || offset <= partition.committed) return Effect.void
-      const answered = waiters.add(partition, offset, givenUp)
+      const ahead = requests.aheadOf(partition)
+      if (givenUp() || !isNews(partition, offset, ahead)) return Effect.void
+      const isAccepted = ahead === undefined ? undefined : requests.nextAccepted(partition)
+      const answered = waiters.add({ partition, offset, givenUp, isAccepted })
       ask(partition)
       return answered
     })
@@ -122,18 +130,28 @@ const makeRequests = (session: Pick<ConsumerSession, "commit">, options: Committ
   /** Open from the moment at which a partition asks for its last commit until the next request. */
   const lastAsked = Latch.makeUnsafe(false)
   let attempt = 0
+  let begun = 0
+  /** The last request in which the broker has taken, or had before, all that a partition had to say. */
+  const accepted = new WeakMap<Committable, number>()
+  /** A broker may allow less text in a commit (`offset.metadata.max.bytes`): a refused commit that nothing else can help is repeated without what is finished ahead. */
+  let tellsAhead = true
+  const aheadOf = (partition: Committable) => (tellsAhead ? partition.finishedAhead?.() : undefined)
   /** One request. Partitions that could not be committed stay dirty, and the request fails, so that it is tried again. */
   const send = Effect.suspend(() => {
     lastAsked.closeUnsafe()
-    const batch = batchOf(dirty)
+    const number = ++begun
+    const batch = batchOf(dirty, aheadOf)
+    for (const partition of dirty) if (!batch.has(partition)) accepted.set(partition, number)
     dirty.clear()
     if (batch.size === 0) return Effect.void
-    return session.commit(Array.from(batch.values())).pipe(
+    return session.commit(Array.from(batch.values(), ({ commit }) => commit)).pipe(
       Effect.tap(() =>
         Effect.sync(() => {
           attempt = 0
-          for (const [partition, { offset }] of batch) {
-            partition.committed = offset
+          for (const [partition, { commit, ahead }] of batch) {
+            partition.committed = commit.offset
+            partition.committedAhead = ahead
+            accepted.set(partition, number)
             options.onCommitted(partition)
           }
         })
@@ -141,13 +159,21 @@ const makeRequests = (session: Pick<ConsumerSession, "commit">, options: Committ
       Effect.tapError((error) =>
         Effect.sync(() => {
           options.onFailed(error, ++attempt)
+          if (!error.retryable && error._tag !== "StaleAssignment" && hasAhead(batch)) tellsAhead = false
           for (const partition of batch.keys()) (isStale(error, partition) ? stale : dirty).add(partition)
           onRefused()
         })
       )
     )
   })
-  return { dirty, stale, lastAsked, send }
+  return {
+    ...{ dirty, stale, lastAsked, send, aheadOf },
+    /** Answers whether a request that begins after this call has been accepted. */
+    nextAccepted: (partition: Committable) => {
+      const since = begun
+      return () => (accepted.get(partition) ?? 0) > since
+    }
+  }
 }
 
 /** Repeats a request until it is accepted. A last commit that is asked for meanwhile ends the wait. */
@@ -163,15 +189,33 @@ const untilAccepted = Effect.fnUntraced(function* (send: Effect.Effect<void, Bro
 const isStale = (error: BrokerError, { topic, partition }: TopicPartition): boolean =>
   error._tag === "StaleAssignment" && error.partitions.includes(partitionKey(topic, partition))
 
+interface Entry {
+  readonly commit: OffsetCommit
+  readonly ahead: string | undefined
+}
+
+const hasAhead = (batch: ReadonlyMap<Committable, Entry>): boolean =>
+  Array.from(batch.values()).some(({ ahead }) => ahead !== undefined)
+
+/** Whether the broker does not have this position yet, or not what is finished behind it. */
+const isNews = ({ committed, committedAhead }: Committable, offset: bigint, ahead: string | undefined): boolean =>
+  offset > committed || (offset === committed && ahead !== undefined && ahead !== committedAhead)
+
 /** The positions that the broker does not have yet, of partitions that are still ours. */
-const batchOf = (partitions: Iterable<Committable>): Map<Committable, OffsetCommit> => {
-  const batch = new Map<Committable, OffsetCommit>()
+const batchOf = (
+  partitions: Iterable<Committable>,
+  aheadOf: (partition: Committable) => string | undefined
+): Map<Committable, Entry> => {
+  const batch = new Map<Committable, Entry>()
   for (const partition of partitions) {
     const offset = partition.position()
-    if (!partition.owned() || offset <= partition.committed) continue
-    const { topic, partition: number, generation, metadata } = partition
+    if (!partition.owned()) continue
+    const ahead = aheadOf(partition)
+    if (!isNews(partition, offset, ahead)) continue
+    const { topic, partition: number, generation } = partition
+    const metadata = CommitMetadata.withFinished(partition.metadata, ahead)
     const commit = { topic, partition: number, generation, offset }
-    batch.set(partition, metadata === undefined ? commit : { ...commit, metadata })
+    batch.set(partition, { commit: metadata === undefined ? commit : { ...commit, metadata }, ahead })
   }
   return batch
 }

@@ -15,6 +15,10 @@ export interface OffsetTracker {
   readonly endOfChunk: (nextOffset: bigint) => void
   /** The offset that may be committed: of the first unfinished record, or behind everything that is finished. */
   readonly position: () => bigint
+  /** The records that have begun and are not finished, in offset order. */
+  readonly unfinished: () => ReadonlyArray<ConsumerRecord>
+  /** One past the last record that has begun; undefined before the first. */
+  readonly begunTo: () => bigint | undefined
   /** The first record that has begun and is not finished. */
   readonly oldest: () => ConsumerRecord | undefined
   /** Records that have begun and are not finished. */
@@ -72,6 +76,15 @@ export const make = (startPosition: bigint, options?: { readonly maxSpan?: numbe
       const behindLast = lastBegun === undefined ? end : lastBegun.offset + 1n
       return behindLast > end ? behindLast : end
     },
+    unfinished: () => {
+      const records: Array<ConsumerRecord> = []
+      for (let sequence = first; sequence < next; sequence++) {
+        const record = ring[sequence & mask]
+        if (record !== undefined) records.push(record)
+      }
+      return records
+    },
+    begunTo: () => (lastBegun === undefined ? undefined : lastBegun.offset + 1n),
     oldest: () => (first < next ? ring[first & mask] : undefined),
     inFlight: () => inFlight,
     span: () => next - first,

@@ -6,8 +6,7 @@
 
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
+import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
@@ -19,17 +18,13 @@ import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
 import type { Committable } from "./committer.ts"
+import { DueRecords } from "./dueRecords.ts"
+import * as GuardedRuns from "./guardedRuns.ts"
 import { LogView } from "./logView.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
 import type { PartitionOptions, WaterMarks } from "./partitionOptions.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Progress from "./progress.ts"
-
-/** A handler's run that the processing budget may cut off. */
-export interface GuardedRun {
-  readonly delivery: DeliveryContext
-  readonly cutOff: () => void
-}
 
 export class Partition implements Committable, StartGate {
   readonly topic: string
@@ -41,7 +36,10 @@ export class Partition implements Committable, StartGate {
   readonly counters: PartitionCounters
   readonly metadata: string | undefined
   readonly log: LogView
+  /** Set where records become due one by one. */
+  readonly due: DueRecords | undefined
   committed: bigint
+  committedAhead: string | undefined
   /** Whether a record may start now: the partition is not stopping, and no pause holds its records. */
   open = true
   stopping = false
@@ -55,7 +53,7 @@ export class Partition implements Committable, StartGate {
   /** The record that is being handled, or the first of a batch. Unused where records run side by side. */
   current: ConsumerRecord | undefined
   /** Runs that the processing budget may cut off. */
-  readonly guarded = new Set<GuardedRun>()
+  readonly guarded = new Set<GuardedRuns.GuardedRun>()
 
   readonly #options: PartitionOptions
   readonly #queue: Queue.Queue<RecordChunk, Cause.Done>
@@ -77,11 +75,13 @@ export class Partition implements Committable, StartGate {
     this.generation = options.generation
     this.key = partitionKey(options.topic, options.partition)
     this.tier = options.tier
-    this.tracker = OffsetTracker.make(options.position)
+    this.due = DueRecords.of(options)
+    this.tracker = this.due?.tracker ?? OffsetTracker.make(options.position)
     this.counters = options.counters
     this.committed = options.committed
     this.metadata = options.metadata
     this.log = new LogView(options.position, options.logEnd)
+    this.committedAhead = options.finishedAhead
     this.#options = options
     this.#queue = queue
   }
@@ -97,12 +97,17 @@ export class Partition implements Committable, StartGate {
 
   /** Offsets that are not finished. */
   lag(): bigint {
-    return this.log.lag(this.position())
+    const lag = this.log.lag(this.position())
+    return this.due === undefined ? lag : lag - BigInt(this.due.finishedAhead)
+  }
+
+  finishedAhead(): string | undefined {
+    return this.metadata === undefined ? undefined : this.due?.finishedText
   }
 
   /** How long the position has not moved although there is lag, since the first question that found it so. */
   waitingMillis(nowMillis: number): number {
-    return this.#progress.look(this.position(), this.lag() > 0n, nowMillis)
+    return this.#progress.look(this.position(), this.lag() > 0n && this.due?.holdsOldest !== true, nowMillis)
   }
 
   /** Chunks that are fetched and not finished. */
@@ -258,38 +263,25 @@ export class Partition implements Committable, StartGate {
     this.stop()
   }
 
+  /** Answers the number of the record in the tracker. A record that waited for its due time has one already. */
   begin(record: ConsumerRecord): number {
-    return this.tracker.begin(record)
+    return this.due?.sequenceOf(record) ?? this.tracker.begin(record)
   }
 
-  /**
-   * Runs user code in a fiber of its own, so that the processing budget can cut it off without ending the partition. A fiber that yields a value that is no Effect
-   * ends without its finalizers: the observer of its end gives slots and permit back.
-   */
+  /** The next fetched chunk, if one is here. */
+  takeChunk(): RecordChunk | undefined {
+    const taken = this.stopping ? undefined : Queue.takeUnsafe(this.#queue)
+    return taken !== undefined && Exit.isSuccess(taken) ? taken.value : undefined
+  }
+
+  /** Waits this long, or until a chunk is here, or until the partition stops. The chunk stays in the queue. */
+  sleepUntilChunk(millis: number): Effect.Effect<void> {
+    return Effect.raceFirst(this.sleep(millis), Effect.ignore(Queue.peek(this.#queue)))
+  }
+
+  /** Runs user code so that the processing budget can cut it off without ending the partition. */
   guard<A, E, R>(effect: Effect.Effect<A, E, R>, delivery: DeliveryContext): Effect.Effect<Exit.Exit<A, E>, never, R> {
-    const run = Effect.suspend(() => {
-      delivery.runBegins()
-      return effect
-    })
-    return Effect.flatMap(Effect.forkChild(run, { startImmediately: true }), (fiber) => {
-      fiber.addObserver((exit) => delivery.runEnded(exit))
-      const done = fiber.pollUnsafe()
-      if (done !== undefined) return Effect.succeed(done)
-      const guarded: GuardedRun = {
-        delivery,
-        cutOff: () => {
-          delivery.runIsCutOff()
-          fiber.interruptUnsafe()
-        }
-      }
-      this.guarded.add(guarded)
-      this.#options.onGuarded()
-      return Fiber.await(fiber).pipe(
-        // The interrupt does not wait for the run: a finalizer of this fiber may itself wait for it, as a producer does for records that are being sent.
-        Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe())),
-        Effect.ensuring(Effect.sync(() => this.guarded.delete(guarded)))
-      )
-    })
+    return GuardedRuns.guard(this.guarded, this.#options.onGuarded, effect, delivery)
   }
 }
 

@@ -22,6 +22,8 @@ export interface PartitionOptions extends Assigned {
   readonly committed: bigint
   /** Text that each commit of the partition carries. */
   readonly metadata?: string | undefined
+  /** What the former owner had finished behind the committed offset, as its commit says. */
+  readonly finishedAhead?: string | undefined
   /** One past the last offset that is known of the log. */
   readonly logEnd: bigint
   /** Set for a partition of a retry topic. */

@@ -38,7 +38,7 @@ export const like = (
       // Compaction would keep one record per key.
       ["cleanup.policy", "delete"],
       // A dead letter stays until somebody purges it; a waiting record must outlive its delay, and an outage.
-      ["retention.ms", isRetry ? String(retentionMillis(config.get("retention.ms"), tier.delayMillis)) : "-1"],
+      ["retention.ms", isRetry ? String(retentionMillis(config.get("retention.ms"), tier.longestMillis)) : "-1"],
       ...largest(config.get("max.message.bytes"))
     ])
   }

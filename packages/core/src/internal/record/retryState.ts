@@ -4,6 +4,7 @@
  * The headers are untrusted input (ruling 14): a missing, malformed or out-of-range header gets a safe default. On the main topic none of them is read.
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
+import { delayMillis } from "../retry/tierDelays.ts"
 import type { Tiers, TierTopic } from "../retry/tiers.ts"
 import * as CompactMark from "./compactMark.ts"
 import * as CopyOwner from "./copyOwner.ts"
@@ -147,6 +148,12 @@ const attemptOf = (told: ToldDelivery, tier: number, { tiers }: Reader): number 
 export const publishedMillis = (record: ConsumerRecord): number =>
   plausible(HeaderValues.last(record.headers, Names.retryTimestamp), record)
 
+/** How long a record of a retry topic waits there, in milliseconds, by the number of its delivery. */
+export const waitMillis = (record: ConsumerRecord, topic: TierTopic, reader: Reader): number => {
+  const told = deliveryOf(record, inHeadersOf(record))
+  return delayMillis(topic.delaysMillis, attemptOf(told, tierOf(told, topic), reader))
+}
+
 /** Builds the headers of a copy in a retry topic: the user's own, then origin, failures, tier and delivery. */
 export const headersFor = (record: ConsumerRecord, state: RetryState): Array<Header> => {
   const headers = [...carriedOver(record.headers)]
@@ -164,6 +171,13 @@ export const headersFor = (record: ConsumerRecord, state: RetryState): Array<Hea
     number(Names.retryTimestamp, state.publishedMillis)
   )
   return headers
+}
+
+/** When the delivery of a record of a retry topic failed in the main topic, epoch milliseconds. The first failure of a replayed record is older, and says nothing. */
+export const leftMainTopicMillis = ({ trail, firstFailureMillis, replayCount }: RetryState): number | undefined => {
+  const [first] = trail
+  if (first?.tier === 0 && first.exhaustedAtMillis > 0) return first.exhaustedAtMillis
+  return replayCount === 0 ? firstFailureMillis : undefined
 }
 
 /** Handler calls in the current tier before this delivery. */

@@ -24,7 +24,7 @@ export const exceptionLists = {
   )
 } as const
 
-const { blocking, tier, partitions, replicationFactor } = Ranges.retry
+const { blocking, tier, maxElapsedTime, partitions, replicationFactor } = Ranges.retry
 
 /** The options of `RetryPolicy.tiered` that have settings of their own. */
 export const tieredParts = { blocking: Kinds.object, tiers: Kinds.listOf(() => []) } as const
@@ -33,6 +33,7 @@ export const tieredParts = { blocking: Kinds.object, tiers: Kinds.listOf(() => [
 export const tieredOptions = {
   equalDelays: Kinds.oneOf(Choices.retry.equalDelays),
   consumer: Kinds.oneOf(Choices.retry.consumer),
+  maxElapsedTime,
   partitions,
   replicationFactor,
   ...exceptionLists
@@ -46,9 +47,11 @@ export const tierNames = [...Object.keys(tier), "topicSuffix"]
 
 const millis = (range: Ranges.Range): Ranges.Range => ({ ...range, kind: "whole" })
 
+const wholeMillis: Kinds.Kind = (path, found) => Ranges.problems(path, found ?? null, millis(tier.delay))
+
 /** A complete policy, as the functions of `RetryPolicy` make it. */
 export const complete: Kinds.Kind = Kinds.struct(
-  { partitions, replicationFactor, ...exceptionLists },
+  { maxElapsedMillis: millis(maxElapsedTime), partitions, replicationFactor, ...exceptionLists },
   {
     blocking: Kinds.struct(
       {},
@@ -62,7 +65,7 @@ export const complete: Kinds.Kind = Kinds.struct(
     ),
     tiers: Kinds.listOf(
       Kinds.struct(
-        { topicSuffix },
+        { topicSuffix, laterDelaysMillis: Kinds.listOf(wholeMillis) },
         {
           delayMillis: millis(tier.delay),
           maxAttempts: tier.maxAttempts,

@@ -13,7 +13,10 @@ import { isDelay } from "../failure/routeChecks.ts"
 /** A retry topic and the tiers that share it: one tier, or neighbouring tiers with the same delay. */
 export interface TierTopic {
   readonly topic: string
-  readonly delayMillis: number
+  /** The wait before each delivery of a tier, in milliseconds; the last one holds for all that follow. One alone where all wait equally long. */
+  readonly delaysMillis: ReadonlyArray<number>
+  /** The longest of them. */
+  readonly longestMillis: number
   /** Numbers of its first and last tier, from 1. */
   readonly first: number
   readonly last: number
@@ -59,12 +62,13 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
       topics[topics.length - 1] = { ...before, last: n, concurrency: Math.max(before.concurrency, tier.concurrency) }
       continue
     }
-    const { delayMillis, concurrency, topicSuffix } = tier
+    const { concurrency, topicSuffix } = tier
+    const delaysMillis = delaysOf(tier)
     const topic =
       topicSuffix === undefined
         ? UserFunction.plain("naming.retry", naming.retry(source, n))
         : withSuffix(source.topic, topicSuffix)
-    topics.push({ topic, delayMillis, first: n, last: n, concurrency })
+    topics.push({ topic, delaysMillis, longestMillis: Math.max(...delaysMillis), first: n, last: n, concurrency })
   }
   for (const topic of topics) for (let n = topic.first; n <= topic.last; n++) byTier[n] = topic
   const byTopic = new Map(topics.map((topic) => [topic.topic, topic]))
@@ -74,13 +78,23 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
   }
   /** The first tier, from `tier` on, that waits at least `delayMillis`; the last tier when none does. */
   const waitingFor = (delayMillis: number, tier: number): number => {
-    const index = tiers.findIndex((each, at) => at >= tier - 1 && each.delayMillis >= delayMillis)
+    const index = tiers.findIndex((_, at) => at >= tier - 1 && byTier[at + 1]!.longestMillis >= delayMillis)
     return index === -1 ? tiers.length : index + 1
+  }
+  /** The first delivery, from this one on, that waits at least `delayMillis`; this one when none does. */
+  const longEnough = (next: NextDestination, delayMillis: number): NextDestination => {
+    if (typeof next === "string") return next
+    const index = byTier[next.tier]!.delaysMillis.findIndex((each, at) => at >= next.attempt - 1 && each >= delayMillis)
+    return index === -1 ? next : { tier: next.tier, attempt: index + 1 }
   }
   const hop: Tiers["nextDestination"] = (tier, attempt, destination) => {
     if (destination._tag === "NextTier") return onward(tier, attempt)
-    if (destination._tag === "After" && !isDelay(destination.delayMillis)) return "no-such-tier"
-    const target = destination._tag === "Tier" ? destination.tier : waitingFor(destination.delayMillis, tier)
+    if (destination._tag === "Tier") return forward(destination.tier, tier, attempt)
+    const { delayMillis } = destination
+    if (!isDelay(delayMillis)) return "no-such-tier"
+    return longEnough(forward(waitingFor(delayMillis, tier), tier, attempt), delayMillis)
+  }
+  const forward = (target: number, tier: number, attempt: number): NextDestination => {
     // Only forward (ruling 15), so that the number of deliveries is bounded.
     if (target <= tier) return onward(tier, attempt)
     return Number.isInteger(target) && target <= tiers.length ? { tier: target, attempt: 1 } : "no-such-tier"
@@ -94,3 +108,8 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
     nextDestination: hop
   }
 }
+
+const delaysOf = ({ delayMillis, laterDelaysMillis = [] }: Tier): ReadonlyArray<number> => [
+  delayMillis,
+  ...laterDelaysMillis
+]

@@ -2,6 +2,7 @@
  * The topics of a binding in one sentence, for the log line of its start.
  */
 import * as Duration from "effect/Duration"
+import type { TierTopic } from "../retry/tiers.ts"
 import type { BindingDefinition } from "./bindingDefinition.ts"
 import * as Sources from "./sources.ts"
 
@@ -13,9 +14,16 @@ export const topicsText = (definition: Topics): string =>
   `${Sources.of(definition).map(sourceText).join(". ")}; ${whenMissing[definition.missingTopics]}`
 
 const sourceText = ({ topic, tiers, deadLetterTopic }: Topics): string => {
-  const retry = tiers.topics.map((tier) => `'${tier.topic}' (${Duration.format(Duration.millis(tier.delayMillis))})`)
+  const retry = tiers.topics.map((tier) => `'${tier.topic}' (${delaysText(tier)})`)
   const retries = retry.length === 0 ? "has no retry topics" : `retries over ${retry.join(", ")}`
   return `It reads '${topic}', ${retries} and sends dead letters to '${deadLetterTopic}'`
+}
+
+/** `10s`, or `1s to 30s` where the wait grows. */
+const delaysText = ({ delaysMillis, longestMillis }: TierTopic): string => {
+  const shortest = Math.min(...delaysMillis)
+  const [from, to] = [shortest, longestMillis].map((millis) => Duration.format(Duration.millis(millis)))
+  return from === to ? `${to}` : `${from} to ${to}`
 }
 
 const whenMissing = {
