@@ -55,7 +55,16 @@ export const Blocking = section("Attempts inside one delivery.", {
 
 /** A retry tier in full. */
 export const Tier = section("One retry topic.", {
-  delayMs: duration("How long a record waits before each delivery in this tier.", Ranges.retry.tier.delay),
+  delayMs: duration(
+    "How long a record waits before each delivery in this tier, or before the first one with a multiplier.",
+    Ranges.retry.tier.delay
+  ),
+  multiplier: decimal("Factor from one wait to the next.", Ranges.retry.tier.multiplier).pipe(
+    withDefault(Defaults.retry.tier.multiplier)
+  ),
+  maxDelayMs: optional(
+    duration("Longest single wait, delayMs or more. Default: as the multiplier says.", Ranges.retry.tier.maxDelay)
+  ),
   maxAttempts: whole("Deliveries in this tier.", Ranges.retry.tier.maxAttempts).pipe(
     withDefault(Defaults.retry.tier.maxAttempts)
   ),
@@ -90,6 +99,12 @@ export const Retry = section("How a failing record is tried again.", {
   skipToTierMapping: Schema.Record(Schema.String, whole("The tier that follows the attempts in place, from 1."))
     .annotate({ description: "Error to the tier that it goes to. Default: none." })
     .pipe(withDefault({})),
+  maxElapsedTimeMs: optional(
+    duration(
+      "A record whose next delivery would be due later than this after its failure in the main topic is dead-lettered. Default: no limit of time.",
+      Ranges.retry.maxElapsedTime
+    )
+  ),
   equalDelays: oneOf("`share`: neighbouring tiers of the same delay use one topic.", Choices.retry.equalDelays).pipe(
     withDefault(Defaults.retry.equalDelays)
   ),

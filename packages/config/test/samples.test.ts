@@ -9,6 +9,7 @@ const sample = (name: string) => new URL(`../../examples/config/${name}`, import
 
 const tier = (n: number, delayMs: number) => ({
   delayMs,
+  multiplier: 1,
   maxAttempts: 3,
   topicSuffix: `retry-${n}`,
   concurrency: 1
@@ -38,7 +39,7 @@ const ofOrders: ReadonlyArray<readonly [path: string, value: unknown, of: (defin
   ...[10_000, 60_000, 300_000].flatMap((delay, index) => {
     const path = `retry.tiers.${index}`
     return [
-      [`${path}.delay-ms`, delay, ({ tiers }: Definition) => tiers.topicOf(index + 1).delayMillis],
+      [`${path}.delay-ms`, delay, ({ tiers }: Definition) => tiers.topicOf(index + 1).longestMillis],
       [`${path}.max-attempts`, 3, ({ tiers }: Definition) => tiers.deliveries(index + 1)],
       [
         `${path}.topic-suffix`,

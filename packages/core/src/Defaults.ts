@@ -42,7 +42,7 @@ export const retry = {
   /** Attempts in place of one delivery: tier 0 of the seed. */
   blocking: { maxAttempts: 3, initialBackoffMillis: 100, multiplier: 2, maxBackoffMillis: 2_000, jitter: 0.2 },
   /** One retry tier, beside its delay. */
-  tier: { maxAttempts: 3, concurrency: 1 },
+  tier: { multiplier: 1, maxAttempts: 3, concurrency: 1 },
   /** Delays of the tiers of a binding that names none, by `orderingMode`. `STRICT` forbids tiers. */
   tierDelaysMillis: { RELAXED_IN_RETRY: [10_000, 60_000, 300_000], STRICT: [] },
   equalDelays: "refuse",

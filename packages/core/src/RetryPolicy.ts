@@ -195,7 +195,10 @@ export const tiered = (options: TieredOptions = {}): RetryPolicy => {
   const maxElapsedMillis = maxElapsedTime === undefined ? undefined : toMillis(maxElapsedTime)
   const shortest = tiers[0]?.delayMillis
   const reaches = maxElapsedMillis === undefined || shortest === undefined || !(maxElapsedMillis < shortest)
-  refuse([...all, ...issue("maxElapsedTime", maxElapsedTime, reaches, `the delay of the first tier (${shortest} ms) or more`)])
+  refuse([
+    ...all,
+    ...issue("maxElapsedTime", maxElapsedTime, reaches, `the delay of the first tier (${shortest} ms) or more`)
+  ])
   const copies = { consumer, partitions, replicationFactor }
   return { blocking: policy, tiers, maxElapsedMillis, ...copies, ...listsOf(options) }
 }
@@ -234,7 +237,7 @@ const readBlocking = (options: BlockingOptions) => {
   return { policy: { maxAttempts, initialBackoffMillis, multiplier, maxBackoffMillis, jitter }, issues }
 }
 
-const isTierOptions = (tier: Time | TierOptions): tier is TierOptions =>
+const isTierOptions = (tier: Time | Schedule.Schedule<unknown> | TierOptions): tier is TierOptions =>
   isObject(tier) && read(tier, "delay") !== undefined
 
 /** Reads each setting once. */

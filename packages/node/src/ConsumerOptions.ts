@@ -46,13 +46,19 @@ export type Settles =
 /** Runs around each call of a handler. `next` calls the handler, or the next interceptor, once; its promise rejects as the handler's does. */
 export type PromiseInterceptor = (call: Interceptor.Call, next: () => Promise<void>) => Settles
 
+/** Settings of one retry topic. */
+export interface TierOptions extends Plain<Omit<RetryPolicy.TierOptions, "delay">> {
+  /** How long a record waits before each delivery in this tier, or before the first one with a `multiplier`. 0 or more. */
+  readonly delay: DurationValue
+}
+
 /** Attempts in place and retry topics. */
 export interface RetryOptions
   extends Plain<Omit<RetryPolicy.TieredOptions, "blocking" | "tiers" | "skipToTierMapping">> {
   /** Attempts inside each delivery. Default: 3. */
   readonly blocking?: Plain<RetryPolicy.BlockingOptions>
   /** Retry topics, by their delay or in full. Default: 10 seconds, 1 minute, 5 minutes, three deliveries each. An empty list means none. */
-  readonly tiers?: ReadonlyArray<DurationValue | Plain<RetryPolicy.TierOptions>>
+  readonly tiers?: ReadonlyArray<DurationValue | TierOptions>
   /** Name of an error to the retry topic (from 1) that follows the attempts in place. Default: none. */
   readonly skipToTierMapping?: { readonly [pattern: string]: number }
 }

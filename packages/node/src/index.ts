@@ -19,6 +19,7 @@ export type {
   RetryOptions,
   Settles,
   SharedSettings,
+  TierOptions,
   TransactionalConsumerOptions,
   TransactionalSettings,
   TransactionContext

@@ -26,13 +26,19 @@ const section = (title: string, ...blocks: ReadonlyArray<ReadonlyArray<string>>)
   ...blocks.flat().map((line) => indent(2, line))
 ]
 
-const topicRow = ({ topic, role, delayMillis, partitions, createIfMissing }: Plan.PlannedTopic) => [
+const topicRow = ({ topic, role, delayMillis, delaysMillis, partitions, createIfMissing }: Plan.PlannedTopic) => [
   topic,
   role,
-  delayMillis === undefined ? "" : time(delayMillis),
+  delayMillis === undefined ? "" : delaysText(delaysMillis ?? [delayMillis]),
   partitions === undefined ? "" : counted(partitions, "partition"),
   role === "source" ? "" : createIfMissing ? "created when missing" : "must exist"
 ]
+
+/** `10s`, or `1s to 30s` where the wait depends on the delivery. */
+const delaysText = (delaysMillis: ReadonlyArray<number>): string => {
+  const [from, to] = [time(Math.min(...delaysMillis)), time(Math.max(...delaysMillis))]
+  return from === to ? to : `${from} to ${to}`
+}
 
 const consumerRow = ({ groupId, topics, members }: Plan.PlannedConsumers) => [
   groupId,

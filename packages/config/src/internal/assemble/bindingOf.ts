@@ -130,12 +130,16 @@ const namingOf = (
 
 /** Throws `InvalidRetryPolicy` for tiers that contradict each other. */
 const retryPolicyOf = ({ retry }: BindingSettings, names: ErrorNames.Names | undefined): RetryPolicy.RetryPolicy => {
-  const { blocking, tiers, equalDelays, consumer, partitions, replicationFactor } = retry
+  const { blocking, tiers, maxElapsedTimeMs, equalDelays, consumer, partitions, replicationFactor } = retry
   const { initialBackoffMs, maxBackoffMs, ...others } = blocking
   return RetryPolicy.tiered({
     ...ErrorNames.exceptionsOf(retry, names),
     blocking: { ...others, initialBackoff: initialBackoffMs, maxBackoff: maxBackoffMs },
-    tiers: tiers.map(({ delayMs, ...tier }) => ({ delay: delayMs, ...tier })),
+    tiers: tiers.map(({ delayMs, maxDelayMs, ...tier }) => ({
+      ...{ delay: delayMs, ...tier },
+      ...(maxDelayMs === undefined ? {} : { maxDelay: maxDelayMs })
+    })),
+    ...(maxElapsedTimeMs === undefined ? {} : { maxElapsedTime: maxElapsedTimeMs }),
     equalDelays,
     consumer,
     ...(partitions === undefined ? {} : { partitions }),

@@ -6,8 +6,8 @@ import { formatPath, type Path } from "../tree/node.ts"
 /** The keys that make up the names of retry and dead letter topics, and the keys of other bindings' names. */
 const names = ["topic", "groupId", "cluster", "naming", "deadLetter.topic", "deadLetter.topicSuffix"]
 
-/** A refused delay removes its whole list of tiers. */
-const tiers = ["retry.tiers[].delayMs", "retry.tiers[].topicSuffix"]
+/** A refused wait removes its whole list of tiers. */
+const tiers = ["delayMs", "multiplier", "maxDelayMs", "topicSuffix"].map((key) => `retry.tiers[].${key}`)
 
 /** The path of a problem, and the keys that it depends on. The first matching row counts; without a row, the problem depends on its own key. */
 const rules: ReadonlyArray<readonly [place: RegExp, causes: ReadonlyArray<string>]> = [
@@ -19,6 +19,7 @@ const rules: ReadonlyArray<readonly [place: RegExp, causes: ReadonlyArray<string
   [/^retry\.blocking/, ["retry.blocking", "maxPollRecords", "maxPollIntervalMs", "listenerType"]],
   [/^retry\.consumer$/, ["retry.consumer", "partitionAssignmentStrategy", ...tiers, "orderingMode"]],
   [/^retry\.tiers\[/, [...tiers, "retry.equalDelays"]],
+  [/^retry\.maxElapsedTime/, [...tiers, "retry.maxElapsedTimeMs"]],
   [/^retry\.(nonR|r)etryableExceptions/, ["retry.retryableExceptions", "retry.nonRetryableExceptions"]],
   [/^retry\.skipToTierMapping/, ["retry.skipToTierMapping", ...tiers, "orderingMode"]],
   [/^retry$/, [...tiers, "orderingMode"]],

@@ -237,7 +237,23 @@ const retryBudget = (definition: BindingDefinition<unknown>) => {
   ]
 }
 
-const ordering = ({ orderingMode, onExhausted, processingOrder, listenerType, tiers }: BindingDefinition<unknown>) => [
+const ordering = ({
+  orderingMode,
+  onExhausted,
+  processingOrder,
+  listenerType,
+  tiers,
+  handler
+}: BindingDefinition<unknown>) => [
+  ...(handler._tag === "Transactional" && tiers.topics.some(({ delaysMillis }) => delaysMillis.length > 1)
+    ? [
+        issue(
+          "retry.tiers",
+          "waits that differ within a tier",
+          "one delay for each tier of a transactional binding: its offsets move in order, in the transactions of its records"
+        )
+      ]
+    : []),
   ...(orderingMode === "STRICT" && tiers.count > 0
     ? [
         issue(

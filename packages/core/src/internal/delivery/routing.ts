@@ -16,7 +16,6 @@ import * as HeaderSets from "../record/headerSets.ts"
 import { inHeadersOf, readPosition } from "../record/origin.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
-import { delayMillis } from "../retry/tierDelays.ts"
 import * as Tiers from "../retry/tiers.ts"
 import { nextDestination } from "../settings/deliveries.ts"
 import type { StartGate } from "../slots/startGate.ts"
@@ -108,7 +107,7 @@ const toNextTier = <R>(
     return hold(context, partition, record, failed, Effect.andThen(partition.syncFetch, context.onHalted(partition)))
   }
   const { tier, attempt } = next
-  const { topic, delaysMillis } = definition.tiers.topicOf(tier)
+  const { topic } = definition.tiers.topicOf(tier)
   const totalAttempts = state.totalAttempts + failed.attempts
   const headers = RetryState.headersFor(record, {
     origin: state.origin,
@@ -125,7 +124,11 @@ const toNextTier = <R>(
     settlement: "Routed",
     attempts: failed.attempts,
     failure: failed.failure,
-    progress: { origin: state.origin, totalAttempts, nextAttemptMillis: nowMillis + delayMillis(delaysMillis, attempt) },
+    progress: {
+      origin: state.origin,
+      totalAttempts,
+      nextAttemptMillis: nowMillis + definition.tiers.waitMillis(tier, attempt)
+    },
     target: { topic, tier, attempt },
     copy: copy(context, partition, { record, topic, headers, onStored: undefined }, false)
   }
@@ -139,7 +142,7 @@ const inTime = (
   next: Tiers.NextDestination
 ): Tiers.NextDestination => {
   if (retry.maxElapsedMillis === undefined || typeof next === "string") return next
-  const dueMillis = nowMillis + delayMillis(tiers.topicOf(next.tier).delaysMillis, next.attempt)
+  const dueMillis = nowMillis + tiers.waitMillis(next.tier, next.attempt)
   const sinceMillis = state.tier === 0 ? nowMillis : (RetryState.leftMainTopicMillis(state) ?? firstFailureMillis)
   return dueMillis - sinceMillis > retry.maxElapsedMillis ? "exhausted" : next
 }

@@ -46,10 +46,7 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     const metadata = CommitMetadata.ofAssigned(assigned, session.clusterId, firstReadMillis)
     const finishedAhead = finishedBehind(commits, assigned, CommitMetadata.topicOf(session.clusterId, assigned.topicId))
     const at = { topic, partition, generation, position, anchored, committed, metadata, finishedAhead, logEnd }
-    return Effect.andThen(
-      Running.open(partitions, at),
-      reportGap(context, { topic, partition, generation }, gap)
-    )
+    return Effect.andThen(Running.open(partitions, at), reportGap(context, { topic, partition, generation }, gap))
   }
 
   const openAtTime = (event: Assigned, assigned: AssignedPartition, millis: number) => {

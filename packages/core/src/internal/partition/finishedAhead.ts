@@ -5,7 +5,7 @@
  * `{offset}:{bits}`: the committed offset, and one bit for each offset from there on, 1 where it is finished, in base64. The offset binds the bits: those of another
  * commit, or of a bridge that translated the offset, say nothing.
  */
-import * as Encoding from "effect/Encoding"
+import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 
 /** The widest span whose text fits in Kafka's `offset.metadata.max.bytes` (4096), with the other fields of the metadata. */
@@ -21,7 +21,7 @@ export const format = (position: bigint, end: bigint, unfinished: ReadonlyArray<
     const index = Number(offset - position)
     if (index < length) bits[index >> 3]! &= ~(1 << (index & 7))
   }
-  return `${position}:${Encoding.encodeBase64(bits)}`
+  return `${position}:${Base64.encode(bits)}`
 }
 
 export interface FinishedAhead {
@@ -34,7 +34,7 @@ export interface FinishedAhead {
 export const parse = (text: string | undefined, committed: bigint, logEnd: bigint): FinishedAhead | undefined => {
   const [offset, encoded] = text?.split(":") ?? []
   if (encoded === undefined || offset !== String(committed)) return undefined
-  const decoded = Encoding.decodeBase64(encoded)
+  const decoded = Base64.decode(encoded)
   if (Result.isFailure(decoded)) return undefined
   const bits = decoded.success
   const end = committed + BigInt(lengthOf(bits))

@@ -4,7 +4,6 @@
  * The headers are untrusted input (ruling 14): a missing, malformed or out-of-range header gets a safe default. On the main topic none of them is read.
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
-import { delayMillis } from "../retry/tierDelays.ts"
 import type { Tiers, TierTopic } from "../retry/tiers.ts"
 import * as CompactMark from "./compactMark.ts"
 import * as CopyOwner from "./copyOwner.ts"
@@ -149,9 +148,14 @@ export const publishedMillis = (record: ConsumerRecord): number =>
   plausible(HeaderValues.last(record.headers, Names.retryTimestamp), record)
 
 /** How long a record of a retry topic waits there, in milliseconds, by the number of its delivery. */
-export const waitMillis = (record: ConsumerRecord, topic: TierTopic, reader: Reader): number => {
+export const waitMillis = (
+  record: ConsumerRecord,
+  topic: TierTopic,
+  reader: Reader & { readonly tiers: Pick<Tiers, "waitMillis"> }
+): number => {
   const told = deliveryOf(record, inHeadersOf(record))
-  return delayMillis(topic.delaysMillis, attemptOf(told, tierOf(told, topic), reader))
+  const tier = tierOf(told, topic)
+  return reader.tiers.waitMillis(tier, attemptOf(told, tier, reader))
 }
 
 /** Builds the headers of a copy in a retry topic: the user's own, then origin, failures, tier and delivery. */

@@ -34,7 +34,8 @@ export const read = (given: TierOptions, path: string): TierDelays =>
   Schedule.isSchedule(given.delay) ? ofSchedule(given.delay, given, path) : ofNumbers(given, path)
 
 const ofNumbers = (given: TierOptions, path: string): TierDelays => {
-  const { delay, multiplier = 1, maxDelay, maxAttempts = Defaults.retry.tier.maxAttempts } = given
+  const { tier } = Defaults.retry
+  const { delay, multiplier = tier.multiplier, maxDelay, maxAttempts = tier.maxAttempts } = given
   const first = toMillis(delay)
   const issues = Ranges.problemsOfAll({ ...given, delay: delay ?? null }, Ranges.retry.tier, path)
   const longest = maxDelay === undefined ? Number.MAX_SAFE_INTEGER : toMillis(maxDelay)
@@ -56,7 +57,7 @@ const ofNumbers = (given: TierOptions, path: string): TierDelays => {
 const growsFrom = (first: number, multiplier: number): boolean => first > 0 && multiplier > 1
 
 const ofSchedule = (
-  schedule: Schedule.Schedule<unknown, unknown, unknown, unknown>,
+  schedule: Schedule.Schedule<unknown, never, unknown, unknown>,
   given: TierOptions,
   path: string
 ): TierDelays => {
@@ -88,15 +89,12 @@ const ofSchedule = (
 }
 
 /** The first waits of a schedule, in whole milliseconds. Its clock moves by the waits alone, so that a limit of time in it counts those. */
-const walk = Effect.fnUntraced(function* (
-  schedule: Schedule.Schedule<unknown, unknown, unknown, unknown>,
-  most: number
-) {
+const walk = Effect.fnUntraced(function* (schedule: Schedule.Schedule<unknown, never, unknown, unknown>, most: number) {
   const step = yield* Schedule.toStep(schedule)
   const delaysMillis: Array<number> = []
   let nowMillis = 0
   while (delaysMillis.length < Math.min(most, mostDelays + 1)) {
-    const millis = yield* Pull.matchEffect(step(nowMillis, undefined), {
+    const millis = yield* Pull.matchEffect(step(nowMillis, undefined as never), {
       onSuccess: ([, delay]) => Effect.succeed<number | undefined>(Math.round(Duration.toMillis(delay))),
       onFailure: Effect.failCause,
       onDone: () => Effect.succeed(undefined)

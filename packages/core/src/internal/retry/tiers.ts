@@ -9,6 +9,7 @@ import { withSuffix } from "../base/derivedNames.ts"
 import { pluralize } from "../base/pluralize.ts"
 import type { Destination } from "../failure/classification.ts"
 import { isDelay } from "../failure/routeChecks.ts"
+import { delayMillis } from "./tierDelays.ts"
 
 /** A retry topic and the tiers that share it: one tier, or neighbouring tiers with the same delay. */
 export interface TierTopic {
@@ -32,6 +33,8 @@ export interface Tiers {
   readonly ofTopic: (topic: string) => TierTopic | undefined
   /** The topic of tier `n`, from 1 to `count`. */
   readonly topicOf: (n: number) => TierTopic
+  /** How long a record waits before delivery `attempt` in tier `n`, in milliseconds. */
+  readonly waitMillis: (n: number, attempt: number) => number
   /** How many deliveries a record gets in tier `n`. */
   readonly deliveries: (n: number) => number
   /** Where a record goes next after its delivery `attempt` in tier `tier` (0 is the main topic) failed. */
@@ -76,23 +79,23 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
     if (tier > 0 && attempt < tiers[tier - 1]!.maxAttempts) return { tier, attempt: attempt + 1 }
     return tier < tiers.length ? { tier: tier + 1, attempt: 1 } : "exhausted"
   }
-  /** The first tier, from `tier` on, that waits at least `delayMillis`; the last tier when none does. */
-  const waitingFor = (delayMillis: number, tier: number): number => {
-    const index = tiers.findIndex((_, at) => at >= tier - 1 && byTier[at + 1]!.longestMillis >= delayMillis)
+  /** The first tier, from `tier` on, that waits at least `askedMillis`; the last tier when none does. */
+  const waitingFor = (askedMillis: number, tier: number): number => {
+    const index = tiers.findIndex((_, at) => at >= tier - 1 && byTier[at + 1]!.longestMillis >= askedMillis)
     return index === -1 ? tiers.length : index + 1
   }
-  /** The first delivery, from this one on, that waits at least `delayMillis`; this one when none does. */
-  const longEnough = (next: NextDestination, delayMillis: number): NextDestination => {
+  /** The first delivery, from this one on, that waits at least `askedMillis`; this one when none does. */
+  const longEnough = (next: NextDestination, askedMillis: number): NextDestination => {
     if (typeof next === "string") return next
-    const index = byTier[next.tier]!.delaysMillis.findIndex((each, at) => at >= next.attempt - 1 && each >= delayMillis)
+    const index = byTier[next.tier]!.delaysMillis.findIndex((each, at) => at >= next.attempt - 1 && each >= askedMillis)
     return index === -1 ? next : { tier: next.tier, attempt: index + 1 }
   }
   const hop: Tiers["nextDestination"] = (tier, attempt, destination) => {
     if (destination._tag === "NextTier") return onward(tier, attempt)
     if (destination._tag === "Tier") return forward(destination.tier, tier, attempt)
-    const { delayMillis } = destination
-    if (!isDelay(delayMillis)) return "no-such-tier"
-    return longEnough(forward(waitingFor(delayMillis, tier), tier, attempt), delayMillis)
+    const { delayMillis: askedMillis } = destination
+    if (!isDelay(askedMillis)) return "no-such-tier"
+    return longEnough(forward(waitingFor(askedMillis, tier), tier, attempt), askedMillis)
   }
   const forward = (target: number, tier: number, attempt: number): NextDestination => {
     // Only forward (ruling 15), so that the number of deliveries is bounded.
@@ -104,6 +107,7 @@ export const make = (source: TopicName.Source, naming: TopicName.NamingStrategy,
     topics,
     ofTopic: (topic) => byTopic.get(topic),
     topicOf: (n) => byTier[n]!,
+    waitMillis: (n, attempt) => delayMillis(byTier[n]!.delaysMillis, attempt),
     deliveries: (n) => tiers[n - 1]!.maxAttempts,
     nextDestination: hop
   }

@@ -115,16 +115,17 @@ const waiting = (
   next: EventBusEvent.Target | undefined
 ): ReadonlyArray<DeliveryStep> => {
   if (last?.outcome !== "Routed" || next === undefined) return []
-  const delayMillis = Sources.tierOf(definition, next.topic)?.delayMillis ?? 0
+  const { tier = 0, attempt = 1 } = next
+  const waitMillis = tier === 0 ? 0 : definition.tiers.waitMillis(tier, attempt)
   return [
     {
       binding: definition.name,
-      tier: next.tier ?? 0,
-      delivery: next.attempt ?? 1,
+      tier,
+      delivery: attempt,
       topic: next.topic,
       partition: undefined,
       offset: undefined,
-      atMillis: (last.endedMillis ?? last.atMillis) + delayMillis,
+      atMillis: (last.endedMillis ?? last.atMillis) + waitMillis,
       endedMillis: undefined,
       attempts: 0,
       outcome: "Waiting",

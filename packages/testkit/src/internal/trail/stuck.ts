@@ -190,11 +190,17 @@ const ofDelay = (
 ): string | undefined => {
   const tier = Sources.tierOf(definition, record.topic)
   if (tier === undefined) return undefined
-  const dueMillis = record.timestamp - begunMillis + tier.delayMillis
+  const dueMillis = record.timestamp - begunMillis + definition.tiers.waitMillis(tier.first, attemptOf(record))
   const remaining = dueMillis - nowMillis()
   return remaining > 0
     ? `it waits in tier ${tier.first}, due at ${durationText(dueMillis)} (in ${durationText(remaining)})`
     : undefined
+}
+
+/** The number of its delivery in the tier, as the copy says. */
+const attemptOf = ({ headers }: ConsumerRecord.ConsumerRecord): number => {
+  const told = headers.findLast(({ key }) => key === "x-eventbus-retry-attempt")?.value
+  return Math.max(1, Number(new TextDecoder().decode(told ?? new Uint8Array())) || 1)
 }
 
 /** The reason why no consumer reads the partition. */
