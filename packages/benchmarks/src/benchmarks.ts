@@ -9,6 +9,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   commit: async () => (await import("./commit.ts")).commit,
   keys: async () => (await import("./keys.ts")).keys,
   tiers: async () => (await import("./tiers.ts")).tiers,
+  delays: async () => (await import("./delays.ts")).delays,
   breaker: async () => (await import("./breaker.ts")).breaker,
   configuration: async () => (await import("./configuration.ts")).configuration,
   rebalance: async () => (await import("./rebalance.ts")).rebalance,

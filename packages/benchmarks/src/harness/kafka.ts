@@ -155,17 +155,36 @@ export const fillInCodec = (
   ).pipe(Effect.orDie)
 
 /** Writes records into a retry topic, all of them published at this moment. */
-export const fillTier = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) =>
+export const fillTier = (brokers: ReadonlyArray<string>, topic: string, partitions: number, content: Content) => {
+  const published = Date.now()
+  return fillRetryTopic(brokers, topic, partitions, content, () => ({ published, attempt: 1 }))
+}
+
+/** Writes records into a retry topic, in batches of 2,000. `told`: what each says about its delivery, asked when its batch is sent. */
+export const fillRetryTopic = (
+  brokers: ReadonlyArray<string>,
+  topic: string,
+  partitions: number,
+  content: Content,
+  told: (number: number) => { readonly published: number; readonly attempt: number }
+) =>
   Effect.promise(async () => {
     const producer = filler(brokers)
     await producer.connect()
-    const headers = { "x-eventbus-retry-timestamp": String(Date.now()), "x-eventbus-retry-tier": "1" }
+    const headersOf = (number: number) => {
+      const { published, attempt } = told(number)
+      return {
+        "x-eventbus-retry-timestamp": String(published),
+        "x-eventbus-retry-tier": "1",
+        "x-eventbus-retry-attempt": String(attempt)
+      }
+    }
     const batch = 2_000
     for (let from = 0; from < content.records; from += batch) {
       const messages = Array.from({ length: Math.min(batch, content.records - from) }, (_, index) => ({
         value: numbered(from + index, content.bytes),
         partition: (from + index) % partitions,
-        headers
+        headers: headersOf(from + index)
       }))
       await producer.send({ topic, acks: -1, messages })
     }

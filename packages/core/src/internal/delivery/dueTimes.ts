@@ -54,26 +54,32 @@ export const eachDue = Effect.fnUntraced(function* <R>(
 const countdown = <R>(context: ConsumerContext<R>, delayMillis: number) => {
   const hereMillis = Clocks.stopwatch(context.clock)
   return (record: ConsumerRecord): number => {
-    const rest = restMillis(context, record, delayMillis)
+    const rest = restMillis(context, record, delayMillis, context.clock.currentTimeMillisUnsafe())
     return rest <= 0 ? rest : Math.min(rest, delayMillis - hereMillis())
   }
 }
 
-/** How long a record that has just come has to wait: its delay at most. Negative for one that was due before. */
-export const restMillis = <R>(
-  { clock, setBackMillis }: ConsumerContext<R>,
+const restMillis = <R>(
+  { setBackMillis }: ConsumerContext<R>,
   record: ConsumerRecord,
-  delayMillis: number
+  delayMillis: number,
+  nowMillis: number
 ): number => {
   const published = RetryState.publishedMillis(record)
-  const now = clock.currentTimeMillisUnsafe()
-  const beforeSetting = published > now + skewMillis ? setBackMillis() : 0
-  return Math.min(published + delayMillis - now - beforeSetting, delayMillis)
+  const beforeSetting = published > nowMillis + skewMillis ? setBackMillis() : 0
+  return Math.min(published + delayMillis - nowMillis - beforeSetting, delayMillis)
 }
 
 /** The wall clock as if nobody had set it back: due times by it lie in the future for no longer than they did when they were made. */
 export const steadyMillis = <R>({ clock, setBackMillis }: ConsumerContext<R>): number =>
   clock.currentTimeMillisUnsafe() + setBackMillis()
+
+/** When a record that has just come is due, by that clock: after its delay at the latest. */
+export const dueMillis = <R>(context: ConsumerContext<R>, record: ConsumerRecord, delayMillis: number): number => {
+  // One reading: between two, the clock may move on, and the record would be early by that.
+  const nowMillis = context.clock.currentTimeMillisUnsafe()
+  return nowMillis + context.setBackMillis() + restMillis(context, record, delayMillis, nowMillis)
+}
 
 /** Returns when no wait is left, or when the partition stops. */
 const waitFor = Effect.fnUntraced(function* (partition: Partition, leadMillis: number, restMillis: () => number) {

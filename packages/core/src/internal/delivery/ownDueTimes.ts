@@ -102,7 +102,6 @@ class Intake<R> {
       return
     }
     const delayMillis = RetryState.waitMillis(record, due.tier, context.definition)
-    const dueMillis = DueTimes.steadyMillis(context) + DueTimes.restMillis(context, record, delayMillis)
-    due.add({ record, dueMillis, bytes })
+    due.add({ record, dueMillis: DueTimes.dueMillis(context, record, delayMillis), bytes })
   }
 }
