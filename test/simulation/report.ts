@@ -41,7 +41,8 @@ const describeBinding = (plan: BindingPlan): string => {
   const listener = plan.listener === "whole-batch" ? `whole batches, verdict '${plan.verdict}'` : plan.listener
   const bounds = `maxInFlight ${plan.maxInFlight ?? "default"}, ${plan.maxBufferedRecords} buffered, polls of ${plan.maxPollRecords}`
   const tiers = plan.tiers.map(
-    (tier) => `${tier.maxAttempts} after ${tier.delayMillis} ms (${tier.concurrency} at once)`
+    ({ maxAttempts, delayMillis, multiplier, concurrency }) =>
+      `${maxAttempts} after ${delayMillis} ms${multiplier === 1 ? "" : ` times ${multiplier}`} (${concurrency} at once)`
   )
   const retries = tiers.length === 0 ? [] : [...tiers, `${plan.tierConsumer} consumer`]
   const failing = [`${plan.maxAttempts} attempts`, ...retries, `then ${plan.onExhausted}`].join(", ")

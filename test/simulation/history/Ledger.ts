@@ -7,6 +7,7 @@ import { type BindingPlan, planOf, type Scenario } from "../scenario/Scenario.ts
 import { Assignments } from "./Assignments.ts"
 import type { Assignment, Call, FailedDelivery, LedgerRecord, RecordState } from "./accounts.ts"
 import { Breakers } from "./Breakers.ts"
+import * as FinishedOffsets from "./FinishedOffsets.ts"
 import type { Entry, Output, PartitionName } from "./History.ts"
 import { Members } from "./Members.ts"
 import { RecordLogs } from "./RecordLogs.ts"
@@ -33,6 +34,8 @@ export class Ledger {
   /** The delivery that the previous event reported as failed. */
   lastFailedDelivery: FailedDelivery | undefined
   readonly committed = new Map<PartitionName, bigint>()
+  /** Offsets that the last commit of a partition tells of: they are finished behind it. */
+  readonly told = new Map<PartitionName, ReadonlySet<bigint>>()
   /** Time of the last fault of the cluster. */
   lastFaultMillis = Number.NEGATIVE_INFINITY
   /** Bindings, by process, that an operator paused. */
@@ -122,7 +125,8 @@ export class Ledger {
     assignment?.finished.add(offset)
   }
 
-  commit(partition: PartitionName, offset: bigint): void {
+  commit(partition: PartitionName, offset: bigint, metadata: string): void {
+    this.told.set(partition, FinishedOffsets.of(metadata))
     const open = this.openUpTo(partition, offset)
     const assignment = this.assignmentOfTransaction(partition, open)
     this.committed.set(partition, offset)
@@ -166,6 +170,8 @@ export class Ledger {
     const { entry: what, atMillis } = entry
     if (what._tag === "FaultInjected") this.lastFaultMillis = atMillis
     if (what._tag !== "Committed") return
-    for (const { topic, partition, offset } of what.offsets) this.commit(`${topic}/${partition}`, offset)
+    for (const { topic, partition, offset, metadata } of what.offsets) {
+      this.commit(`${topic}/${partition}`, offset, metadata)
+    }
   }
 }

@@ -2,7 +2,7 @@
  * The records of all partitions with their states: records of main topics, and copies in retry topics.
  */
 
-import { deadLetterTopic } from "../scenario/retries.ts"
+import { deadLetterTopic, waitMillis } from "../scenario/retries.ts"
 import { beginMillis, planOf, type Scenario } from "../scenario/Scenario.ts"
 import type { LedgerRecord } from "./accounts.ts"
 import * as Copies from "./copies.ts"
@@ -80,10 +80,11 @@ export class RecordLogs {
     }
     if (isReplay) this.letters.replay(plan.name, copy)
     const tier = copy.topic === plan.topic ? 0 : Copies.numberOf(copy, "retry-tier")
-    const delayMillis = plan.tiers[tier - 1]?.delayMillis ?? 0
+    const attempt = tier === 0 ? 1 : Copies.numberOf(copy, "retry-attempt")
+    const delayMillis = tier === 0 ? 0 : waitMillis(plan.tiers[tier - 1]!, attempt)
     this.add({
       ...{ plan: first.plan, binding: first.binding, partition, offset },
-      tierAttempt: { tier, attempt: tier === 0 ? 1 : Copies.numberOf(copy, "retry-attempt") },
+      tierAttempt: { tier, attempt },
       replays: Copies.replaysOf(copy),
       totalAttempts: tier === 0 ? 0 : Copies.numberOf(copy, "total-attempts"),
       firstFailureMillis: Copies.numberOf(copy, "first-failure-timestamp") - beginMillis,

@@ -3,13 +3,19 @@
  */
 
 import type { Call } from "../history/accounts.ts"
+import * as FinishedOffsets from "../history/FinishedOffsets.ts"
+import type { PartitionName } from "../history/History.ts"
+import type { Ledger } from "../history/Ledger.ts"
+import { topicOf, waitsGrow } from "../scenario/retries.ts"
 import { on, type Rule } from "./Rule.ts"
 
 /** Rulings 3 to 5: a commit covers finished records only, lies inside the log and never goes back. */
 const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   if (entry._tag !== "Committed") return undefined
-  for (const { topic, partition: number, offset } of entry.offsets) {
+  for (const { topic, partition: number, offset, metadata } of entry.offsets) {
     const partition = `${topic}/${number}`
+    const untrue = untrueClaim(ledger, partition, metadata)
+    if (untrue !== undefined) return untrue
     const before = ledger.committed.get(partition)
     if (before !== undefined && offset < before) return `${partition} went back from ${before} to ${offset}`
     const end = ledger.logs.ends.get(partition)
@@ -23,6 +29,16 @@ const commits: Rule["check"] = on("Broker", ({ entry }, ledger) => {
   }
   return undefined
 })
+
+/** MSG-20: an offset that a commit calls finished is not handled by the next owner. */
+const untrueClaim = (ledger: Ledger, partition: PartitionName, metadata: string): string | undefined => {
+  for (const offset of FinishedOffsets.of(metadata)) {
+    const record = ledger.logs.record(partition, offset)
+    if (record?.state === "open" && record.removed === "no")
+      return `${partition}: a commit calls ${offset} (${record.plan.id}) finished, and it is not`
+  }
+  return undefined
+}
 
 /** A handler is called under an assignment, once for each record in it, from its start position on. */
 const calls: Rule["check"] = on("Called", ({ process, consumer, partition, offsets, binding }, ledger) => {
@@ -72,6 +88,8 @@ const order: Rule["check"] = on("Called", ({ process, consumer, partition, offse
     plan.processingOrder === "partition" || ledger.logs.record(partition, offset)?.plan.key === key
   const overtaken = unfinished.find(sameLane)
   if (overtaken !== undefined) return `${partition}: ${name(first)} began before ${name(overtaken)} was finished`
+  // There, the due times are the order.
+  if (waitsGrow(plan, topicOf(partition))) return undefined
   const later = [...assignment.finished].find((offset) => offset > first && sameLane(offset))
   return later === undefined ? undefined : `${partition}: ${name(first)} began after ${name(later)}`
 })
@@ -102,6 +120,7 @@ const immediate: Rule["check"] = on("Called", ({ process, consumer, partition, o
   if (plan.processingOrder !== "partition") return undefined
   const before = [...(assignment?.finished ?? [])].filter((offset) => offset < first).pop()
   if (before === undefined || (ledger.committed.get(partition) ?? -1n) > before) return undefined
+  if (ledger.told.get(partition)?.has(before) === true) return undefined
   return `${partition}: ${first} began before ${before} was committed`
 })
 

@@ -61,7 +61,8 @@ const handover = (assignment: Assignment, partition: PartitionName, ledger: Ledg
   const running = ledger.openCalls(process, partition).find((call) => call.assignment === assignment)
   if (running !== undefined) return `while ${running.offsets[0]} is being handled`
   const committed = ledger.committed.get(partition) ?? assignment.position
-  const repeated = [...assignment.finished].find((offset) => offset >= committed)
+  const told = ledger.told.get(partition)
+  const repeated = [...assignment.finished].find((offset) => offset >= committed && told?.has(offset) !== true)
   if (repeated === undefined) return undefined
   const plan = ledger.planOf(binding)
   const traffic = ledger.trafficOf(process, groupOf(plan, topicOf(partition)))

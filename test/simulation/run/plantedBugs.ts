@@ -40,6 +40,15 @@ const bugs: ReadonlyArray<PlantedBug> = [
     sabotage: { commit: () => [] }
   },
   {
+    title: "tells the next owner nothing of what is finished behind a wait",
+    seenBy: ["handovers", "immediate"],
+    needs: some((plan) => plan.tiers.some(({ delayMillis, multiplier }) => delayMillis > 0 && multiplier > 1)),
+    sabotage: {
+      commit: (offsets) =>
+        offsets.map(({ metadata = "", ...entry }) => ({ ...entry, metadata: metadata.replace(/;done=.*/, "") }))
+    }
+  },
+  {
     title: "releases a revoked partition without draining it",
     seenBy: ["handovers", "calls"],
     sabotage: {
@@ -157,6 +166,12 @@ const bugs: ReadonlyArray<PlantedBug> = [
       ...plan,
       tiers: plan.tiers.map((tier) => ({ ...tier, delayMillis: Math.max(0, tier.delayMillis - 1) }))
     })
+  },
+  {
+    title: "forgets that the waits of a tier grow",
+    seenBy: ["due-times"],
+    needs: some((plan) => plan.tiers.some(({ delayMillis, multiplier }) => delayMillis > 0 && multiplier > 1)),
+    changePlan: (plan) => ({ ...plan, tiers: plan.tiers.map((tier) => ({ ...tier, multiplier: 1 })) })
   },
   {
     title: "delivers once too often in a tier",

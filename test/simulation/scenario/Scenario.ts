@@ -59,7 +59,10 @@ export type ReplayOrder =
 
 /** One retry tier. Neighbours with equal delays share a topic. */
 export interface TierPlan {
+  /** The wait before the first delivery. */
   readonly delayMillis: number
+  /** Factor from one wait to the next; 1 for a fixed delay. */
+  readonly multiplier: number
   readonly maxAttempts: number
   readonly concurrency: number
 }

@@ -5,6 +5,7 @@ import { FaultPlan } from "@eventbus/testkit"
 import { drawBehaviour } from "./behaviours.ts"
 import * as Random from "./random.ts"
 import { defaultMaxReplays } from "./replays.ts"
+import { waitMillis } from "./retries.ts"
 import type {
   Action,
   BindingPlan,
@@ -98,7 +99,7 @@ export const drawBinding = (random: Random.Random, index: number): BindingPlan =
   const processingOrder = listener === "single" ? random.pick(["partition", "key", "unordered"] as const) : "partition"
   const name = index === 0 ? "orders" : "bills"
   const halts = listener !== "whole-batch" && processingOrder === "partition" && random.happens(0.15)
-  const tiers = halts || random.happens(0.4) ? [] : tiersOf(random)
+  const tiers = halts || random.happens(0.4) ? [] : tiersOf(random, listener !== "transactional")
   return {
     name,
     service: 0,
@@ -133,14 +134,18 @@ export const drawBinding = (random: Random.Random, index: number): BindingPlan =
   }
 }
 
-/** One to three tiers: a topic for each, or one topic for all. */
-const tiersOf = (random: Random.Random): ReadonlyArray<TierPlan> => {
+/** One to three tiers: a topic for each, with waits that are equal or grow, or one topic for all. The offsets of a transactional binding move in order, so that no wait may grow. */
+const tiersOf = (random: Random.Random, mayGrow: boolean): ReadonlyArray<TierPlan> => {
   const count = random.between(1, 3)
   const shares = random.happens(0.3)
   let delayMillis = random.pick([0, 200, 1_000, 5_000])
+  let longestMillis = delayMillis
   return Array.from({ length: count }, (_, index): TierPlan => {
-    if (index > 0 && !shares) delayMillis += random.pick([1_000, 4_000, 15_000])
-    return { delayMillis, maxAttempts: random.between(1, 3), concurrency: random.pick([1, 1, 2, 5]) }
+    if (index > 0 && !shares) delayMillis = longestMillis + random.pick([1_000, 4_000, 15_000])
+    const multiplier = mayGrow && !shares && random.happens(0.4) ? random.pick([1.5, 2, 4]) : 1
+    const tier = { delayMillis, multiplier, maxAttempts: random.between(1, 3), concurrency: random.pick([1, 1, 2, 5]) }
+    longestMillis = waitMillis(tier, tier.maxAttempts)
+    return tier
   })
 }
 

@@ -2,13 +2,19 @@
  * The retry topics of a binding according to its plan: the topic of each tier, and the destination of a failed record. Written independently of the
  * connector, so that the connector is not checked against itself.
  */
-import type { BindingPlan, Route } from "./Scenario.ts"
+import type { BindingPlan, Route, TierPlan } from "./Scenario.ts"
 
 /** The next delivery of a record. Tier 0 is the main topic. */
 export interface TierAttempt {
   readonly tier: number
   readonly attempt: number
 }
+
+/** How long a record waits before delivery `attempt` in a tier. */
+export const waitMillis = (
+  { delayMillis, multiplier }: Pick<TierPlan, "delayMillis" | "multiplier">,
+  attempt: number
+): number => Math.round(delayMillis * multiplier ** (attempt - 1))
 
 export const topicOfTier = (plan: BindingPlan, tier: number): string => {
   let first = tier
@@ -25,6 +31,13 @@ export const retryTopics = (plan: BindingPlan): ReadonlyArray<string> => [
 /** Largest number of concurrent handlers of a retry topic: the most that one of its tiers allows. */
 export const concurrencyOf = (plan: BindingPlan, topic: string): number =>
   Math.max(...plan.tiers.filter((_, index) => topicOfTier(plan, index + 1) === topic).map((tier) => tier.concurrency))
+
+/** Whether the wait in a retry topic depends on the number of the delivery. */
+export const waitsGrow = (plan: BindingPlan, topic: string): boolean =>
+  plan.tiers.some(
+    ({ delayMillis, multiplier, maxAttempts }, index) =>
+      delayMillis > 0 && multiplier > 1 && maxAttempts > 1 && topicOfTier(plan, index + 1) === topic
+  )
 
 /** The topic in the name of a partition. */
 export const topicOf = (partition: string): string => partition.slice(0, partition.lastIndexOf("/"))
@@ -58,7 +71,20 @@ export const nextTierAttempt = (
 ): TierAttempt | undefined => {
   // A batch with DLQ_AND_CONTINUE has no tiers, since a record would come back alone (ruling 53).
   if (plan.listener === "batch" && plan.batchFailureStrategy === "DLQ_AND_CONTINUE") return undefined
-  const target = targetOf(plan, tier, route)
+  const next = forward(plan, { tier, attempt }, targetOf(plan, tier, route))
+  if (route._tag !== "After" || next === undefined) return next
+  const entered = plan.tiers[next.tier - 1]!
+  for (let each = next.attempt; each <= entered.maxAttempts; each++) {
+    if (waitMillis(entered, each) >= route.millis) return { tier: next.tier, attempt: each }
+  }
+  return next
+}
+
+const forward = (
+  plan: BindingPlan,
+  { tier, attempt }: TierAttempt,
+  target: number | undefined
+): TierAttempt | undefined => {
   if (target !== undefined && target > tier)
     return target <= plan.tiers.length ? { tier: target, attempt: 1 } : undefined
   const { maxAttempts = 0 } = plan.tiers[tier - 1] ?? {}
@@ -68,7 +94,7 @@ export const nextTierAttempt = (
 
 const targetOf = (plan: BindingPlan, tier: number, route: Route): number | undefined => {
   if (route._tag !== "After") return route._tag === "Tier" ? route.tier : undefined
-  const index = plan.tiers.findIndex(({ delayMillis }, at) => at + 1 >= tier && delayMillis >= route.millis)
+  const index = plan.tiers.findIndex((each, at) => at + 1 >= tier && waitMillis(each, each.maxAttempts) >= route.millis)
   return index < 0 ? plan.tiers.length : index + 1
 }
 

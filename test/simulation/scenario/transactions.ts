@@ -18,7 +18,14 @@ export const withTransactions = (scenario: Scenario, random: Random.Random): Sce
   return {
     ...scenario,
     transactionLatencyMillis: random.pick([0, 5, 40]),
-    bindings: [{ ...first!, listener: "transactional", processingOrder: "partition" }, ...others],
+    bindings: [
+      {
+        ...first!,
+        ...{ listener: "transactional", processingOrder: "partition" },
+        tiers: first!.tiers.map((tier) => ({ ...tier, multiplier: 1 }))
+      },
+      ...others
+    ],
     actions: [...scenario.actions, ...kills.flat()].sort((a, b) => a.atMillis - b.atMillis)
   }
 }

@@ -48,7 +48,7 @@ export class CommittedOffsets {
     this.entries.set(ConsumerRecord.partitionKey(topic, partition), { topic, partition, offset, metadata })
     if (this.accepted.length >= historyLimit) this.accepted = this.accepted.slice(historyLimit / 2)
     this.accepted.push(commit)
-    const offsets = [{ topic, partition, offset }]
+    const offsets = [{ topic, partition, offset, metadata }]
     this.kernel.journal({ _tag: "Committed", groupId: this.groupId, memberId, generation, offsets })
   }
 

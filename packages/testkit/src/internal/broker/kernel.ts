@@ -33,7 +33,9 @@ export type JournalEntry =
       readonly groupId: string
       readonly memberId: string
       readonly generation: number
-      readonly offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint }>
+      readonly offsets: ReadonlyArray<
+        ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata: string }
+      >
     }
   | { readonly _tag: "FaultInjected"; readonly effect: FaultPlan.ClusterEffect["_tag"] }
 
