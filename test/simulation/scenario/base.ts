@@ -142,7 +142,9 @@ const tiersOf = (random: Random.Random, mayGrow: boolean): ReadonlyArray<TierPla
   let longestMillis = delayMillis
   return Array.from({ length: count }, (_, index): TierPlan => {
     if (index > 0 && !shares) delayMillis = longestMillis + random.pick([1_000, 4_000, 15_000])
-    const multiplier = mayGrow && !shares && random.happens(0.4) ? random.pick([1.5, 2, 4]) : 1
+    // A run ends when nothing has happened for six minutes: no wait grows longer than that.
+    const grows = mayGrow && !shares && delayMillis <= 16_000 && random.happens(0.4)
+    const multiplier = grows ? random.pick([1.5, 2, 4]) : 1
     const tier = { delayMillis, multiplier, maxAttempts: random.between(1, 3), concurrency: random.pick([1, 1, 2, 5]) }
     longestMillis = waitMillis(tier, tier.maxAttempts)
     return tier
