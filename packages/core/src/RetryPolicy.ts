@@ -181,7 +181,8 @@ export const tiered = (options: TieredOptions = {}): RetryPolicy => {
     const isFixed = laterDelaysMillis.length === 0 && before?.length === 1
     const sharesTopic = equalDelays === "share" && isFixed && before[0] === delayMillis
     const { topicSuffix, concurrency = Defaults.retry.tier.concurrency } = tier
-    return { delayMillis, laterDelaysMillis, maxAttempts, topicSuffix, concurrency, sharesTopic }
+    const later = laterDelaysMillis.length === 0 ? {} : { laterDelaysMillis }
+    return { delayMillis, ...later, maxAttempts, topicSuffix, concurrency, sharesTopic }
   })
   const all = [
     ...issues,
@@ -200,7 +201,8 @@ export const tiered = (options: TieredOptions = {}): RetryPolicy => {
     ...issue("maxElapsedTime", maxElapsedTime, reaches, `the delay of the first tier (${shortest} ms) or more`)
   ])
   const copies = { consumer, partitions, replicationFactor }
-  return { blocking: policy, tiers, maxElapsedMillis, ...copies, ...listsOf(options) }
+  const limit = maxElapsedMillis === undefined ? {} : { maxElapsedMillis }
+  return { blocking: policy, tiers, ...limit, ...copies, ...listsOf(options) }
 }
 
 /**

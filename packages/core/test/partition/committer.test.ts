@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { OffsetCommit } from "../../src/Broker.ts"
-import { type BrokerError, RequestTimedOut, StaleAssignment } from "../../src/BrokerError.ts"
+import { type BrokerError, RequestTimedOut, StaleAssignment, UnexpectedBrokerError } from "../../src/BrokerError.ts"
 import * as Committer from "../../src/internal/partition/committer.ts"
 
 interface TestPartition extends Committer.Committable {
@@ -159,5 +159,51 @@ describe("committer", () => {
         yield* TestClock.adjust("60 millis")
         assert.strictEqual(stopped.committed, 4n)
       })
+  )
+
+  it.effect(
+    "MSG-20 what is finished behind the offset is committed although the offset stays, once, and can be waited for",
+    () =>
+      Effect.gen(function* () {
+        const waiting = { ...partition(0), metadata: "eventbus:topic=c/t", committed: 0n }
+        let ahead: string | undefined = "0:AA=="
+        const made = Object.assign(waiting, { finishedAhead: () => ahead })
+        const texts: Array<string | undefined> = []
+        const { commit } = yield* committer((offsets) =>
+          Effect.sync(() => texts.push(...offsets.map((each) => each.metadata)))
+        )
+        yield* commit(made)
+        yield* commit(made)
+        ahead = "0:AQ=="
+        yield* commit(made)
+        assert.deepStrictEqual(texts, ["eventbus:topic=c/t;done=0:AA==", "eventbus:topic=c/t;done=0:AQ=="])
+      })
+  )
+
+  it.effect("MSG-20 a broker that takes no such text gets the offsets alone", () =>
+    Effect.gen(function* () {
+      const made = Object.assign(partition(0), { metadata: "eventbus:topic=c/t", finishedAhead: () => "0:AA==" })
+      const texts: Array<string | undefined> = []
+      const { mark } = yield* committer((offsets) =>
+        Effect.suspend(() => {
+          const [text] = offsets.map((each) => each.metadata)
+          texts.push(text)
+          const error = {
+            operation: "commit",
+            code: "OFFSET_METADATA_TOO_LARGE",
+            detail: "too large",
+            retryable: false
+          }
+          return text?.includes("done") === true ? Effect.fail(new UnexpectedBrokerError(error)) : Effect.void
+        })
+      )
+      for (const finished of [5n, 6n]) {
+        made.finished = finished
+        mark(made)
+        yield* TestClock.adjust("1 second")
+      }
+      assert.deepStrictEqual(texts, ["eventbus:topic=c/t;done=0:AA==", "eventbus:topic=c/t", "eventbus:topic=c/t"])
+      assert.strictEqual(made.committed, 6n)
+    })
   )
 })

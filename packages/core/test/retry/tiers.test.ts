@@ -56,7 +56,7 @@ describe("tiers of a binding", () => {
   it("a fixed delay is one tier", () => {
     const retry = RetryPolicy.fixedDelay({ delay: "1 minute", maxAttempts: 10 })
     expect(make(source, TopicName.dashed, retry.tiers).topics).toMatchObject([
-      { topic: "orders-retry", delayMillis: 60_000, first: 1, last: 1 }
+      { topic: "orders-retry", delaysMillis: [60_000], first: 1, last: 1 }
     ])
     expect(retry.tiers[0]?.maxAttempts).toBe(10)
   })

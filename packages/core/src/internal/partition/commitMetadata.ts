@@ -61,7 +61,7 @@ export const parse = (metadata: string): CommitMetadata => {
   return {
     firstReadMillis: firstRead !== undefined && millis.test(firstRead) ? Number(firstRead) : undefined,
     topic: fields.get("topic"),
-    done: fields.get("done")
+    ...(fields.has("done") ? { done: fields.get("done") } : {})
   }
 }
 

@@ -20,9 +20,11 @@ export interface DueRecord {
   readonly bytes: number
 }
 
+type Start = Pick<PartitionOptions, "tier" | "finishedAhead" | "position" | "committed" | "logEnd">
+
 export class DueRecords {
   /** Undefined for a partition whose records are due in the order of their offsets. A former owner may have had other settings: what it has finished is not repeated. */
-  static of({ tier, finishedAhead, position, committed, logEnd }: PartitionOptions): DueRecords | undefined {
+  static of({ tier, finishedAhead, position, committed, logEnd }: Start): DueRecords | undefined {
     if (tier === undefined) return undefined
     const before = FinishedAhead.parse(finishedAhead, committed, logEnd)
     return tier.delaysMillis.length > 1 || before !== undefined ? new DueRecords(tier, position, before) : undefined
