@@ -10,6 +10,7 @@ const siblings = {
   config: ["core"],
   kafkajs: ["core"],
   observability: ["core"],
+  messaging: ["core"],
   outbox: ["core"],
   node: ["config", "core", "kafkajs", "outbox", "schema-registry", "testkit"],
   nestjs: ["node"],
