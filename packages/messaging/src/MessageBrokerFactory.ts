@@ -2,43 +2,14 @@
  * The brokers of a program, by kind, and their producers (brokers seed "MessageBrokerFactory", ruling 66).
  */
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
-import type { MessageBroker } from "./MessageBroker.ts"
+import { type BrokerNotRegistered, InvalidBrokers, type NoBrokerRegistered } from "./BrokerRegistration.ts"
+import * as Brokers from "./internal/brokers.ts"
+import { MessageBroker } from "./MessageBroker.ts"
 import type { MessageBrokerType } from "./MessageBrokerType.ts"
 import type { MessageProducer } from "./MessageProducer.ts"
-
-/** No broker of this kind is registered: the seed's argument error. */
-export class BrokerNotRegistered extends Schema.TaggedError<BrokerNotRegistered>()("BrokerNotRegistered", {
-  /** The kind that was asked for. */
-  brokerType: Schema.String,
-  /** The kinds that are registered. */
-  registered: Schema.Array(Schema.String),
-  /** Why it was left out on purpose. Absent when nobody named it. */
-  reason: Schema.optionalKey(Schema.String)
-}) {
-  /** Repeating the same call cannot help. */
-  readonly retryable = false
-  override get message(): string {
-    const why = this.reason === undefined ? "" : ` (${this.reason})`
-    const known = this.registered.length === 0 ? "none" : this.registered.join(", ")
-    return `No broker ${this.brokerType} is registered${why}. Registered: ${known}. Give its layer to MessageBrokerFactory.layer.`
-  }
-}
-
-/** No broker at all is registered: the seed's state error. The program runs without messaging. */
-export class NoBrokerRegistered extends Schema.TaggedError<NoBrokerRegistered>()("NoBrokerRegistered", {
-  /** Why brokers were left out on purpose, such as a setting that is missing. */
-  reasons: Schema.Array(Schema.String)
-}) {
-  /** Repeating the same call cannot help. */
-  readonly retryable = false
-  override get message(): string {
-    const why = this.reasons.length === 0 ? "" : ` (${this.reasons.join("; ")})`
-    return `No broker is registered${why}. Give the layer of a broker to MessageBrokerFactory.layer.`
-  }
-}
 
 /** The brokers of a program. */
 export class MessageBrokerFactory extends Context.Service<
@@ -60,5 +31,48 @@ export class MessageBrokerFactory extends Context.Service<
     readonly getBroker: (
       type?: MessageBrokerType
     ) => Effect.Effect<MessageBroker["Service"], BrokerNotRegistered | NoBrokerRegistered>
+    /** The brokers that are left out on purpose. */
+    readonly skipped: ReadonlyArray<SkippedBroker>
   }
 >()("@eventbus/messaging/MessageBrokerFactory") {}
+
+/** A broker that is left out on purpose, and why, such as a setting that is missing. Its consumers are not started, and say so. */
+export interface SkippedBroker {
+  /** The kind that is left out. */
+  readonly type: MessageBrokerType
+  /** Why, for people. */
+  readonly reason: string
+}
+
+/** The brokers of a program, and the default among them. */
+export interface Options<L> {
+  /** The layers of the brokers, one for each kind. May be empty: the program then runs without messaging. */
+  readonly brokers: ReadonlyArray<L>
+  /** The default broker, where it is registered. Default: KAFKA before RABBITMQ before the first of `brokers`. */
+  readonly defaultBroker?: MessageBrokerType | undefined
+  /** Brokers that are left out on purpose. Default: none. */
+  readonly skipped?: ReadonlyArray<SkippedBroker>
+}
+
+type AnyBroker = Layer.Layer<MessageBroker, unknown, unknown>
+
+/** The factory over these brokers. Closing the layer closes them. Fails with `InvalidBrokers` for two of the same kind. */
+export const layer = <L extends AnyBroker>(
+  options: Options<L>
+): Layer.Layer<MessageBrokerFactory, InvalidBrokers | Layer.Error<L>, Layer.Services<L>> =>
+  Layer.effect(
+    MessageBrokerFactory,
+    Effect.gen(function* () {
+      const brokers = yield* Effect.forEach(options.brokers as ReadonlyArray<KnownBroker<L>>, (broker) =>
+        Effect.map(Layer.build(broker), Context.get(MessageBroker))
+      )
+      const twice = brokers.find(({ type }, index) => brokers.findIndex((other) => other.type === type) !== index)
+      if (twice !== undefined) {
+        const detail = `two layers of MessageBrokerFactory.layer provide ${twice.type}; allowed is one for each kind of broker`
+        return yield* new InvalidBrokers({ detail })
+      }
+      return yield* Brokers.make(brokers, options)
+    })
+  )
+
+type KnownBroker<L extends AnyBroker> = Layer.Layer<MessageBroker, Layer.Error<L>, Layer.Services<L>>

@@ -7,9 +7,16 @@
 import * as Kinds from "@eventbus/core/Kinds"
 import * as Ranges from "@eventbus/core/Ranges"
 import type { Time } from "@eventbus/core/Time"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { BrokerNotRegistered, NoBrokerRegistered } from "./BrokerRegistration.ts"
+import * as ObservedConsumer from "./internal/observedConsumer.ts"
+import { MessageBrokerFactory, type SkippedBroker } from "./MessageBrokerFactory.ts"
 import type { MessageBrokerType } from "./MessageBrokerType.ts"
 import type { BatchMessageHandler, MessageHandler } from "./MessageHandler.ts"
 import * as MessageRetry from "./MessageRetry.ts"
+import type { MessagingException } from "./MessagingException.ts"
+import * as MessagingMetrics from "./MessagingMetrics.ts"
 import type { Topic } from "./Topic.ts"
 
 /** The settings that every consumer takes. Only `topics` and `groupId` have no default. */
@@ -131,3 +138,38 @@ const describe = <T, E, R>(
   isRetryable: options.isRetryable,
   shutdownTimeout: options.shutdownTimeout
 })
+
+/**
+ * Runs a consumer for as long as the layer lives. Closing it stops the consumer: no new message then, handlers that run end within `shutdownTimeout`, and what is done is
+ * acknowledged. Where its broker is left out on purpose (`MessageBrokerFactory.SkippedBroker`), the consumer is not started, and a log line says so. Fails where no such
+ * broker is registered, and for what no waiting cures, such as a wrong setting.
+ */
+export const layer = <T, E, R>(
+  consumer: MessageConsumer<T, E, R>
+): Layer.Layer<never, MessagingException | BrokerNotRegistered | NoBrokerRegistered, R | MessageBrokerFactory> =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const factory = yield* MessageBrokerFactory
+      const skipped = skippedFor(consumer, factory)
+      if (skipped !== undefined) return yield* notStarted(consumer.name, skipped)
+      const broker = yield* factory.getBroker(consumer.brokerType)
+      const metrics = yield* MessagingMetrics.make(broker.type)
+      yield* broker.consume(ObservedConsumer.make(consumer, metrics), {
+        onDeadLetter: (of) => metrics.unsafe.count("dlq", of, 1)
+      })
+    })
+  )
+
+/** Where a consumer names no broker, it has none when all are left out. */
+const skippedFor = (
+  { brokerType }: Pick<MessageConsumer<unknown>, "brokerType">,
+  { skipped, getDefaultBrokerType }: MessageBrokerFactory["Service"]
+): SkippedBroker | undefined =>
+  brokerType === undefined
+    ? getDefaultBrokerType === undefined
+      ? skipped[0]
+      : undefined
+    : skipped.find(({ type }) => type === brokerType)
+
+const notStarted = (name: string, { type, reason }: SkippedBroker) =>
+  Effect.logWarning(`Consumer '${name}' is not started: ${type} is left out (${reason})`)

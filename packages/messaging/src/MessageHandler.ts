@@ -10,7 +10,7 @@ export type MessageHandler<T, E = never, R = never> = (message: ReceivedMessage<
 
 /**
  * Handles one or more messages of one topic, on Kafka consecutive ones of one partition. A failure with `BatchProcessing.from` or `.these` says which of them failed: the others
- * are done. After any other failure no message is known to be done: all of them count as failed.
+ * are done. After any other failure no message is known to be done: the handler gets them again one by one, to find those that fail.
  */
 export type BatchMessageHandler<T, E = never, R = never> = (
   messages: readonly [ReceivedMessage<T>, ...ReadonlyArray<ReceivedMessage<T>>]

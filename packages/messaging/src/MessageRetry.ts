@@ -35,8 +35,16 @@ export interface Options {
 export interface MessageRetry {
   /** Tries in all, 1 or more. */
   readonly maxAttempts: number
-  /** The waits between the tries, in milliseconds: `maxAttempts` - 1 of them, or fewer where the time limit comes first. */
+  /** The waits between the tries, in milliseconds: as many as `maxAttempts` - 1, after the time limit has cut them. */
   readonly waits: ReadonlyArray<number>
+  /** The first wait, in milliseconds. */
+  readonly initialIntervalMillis: number
+  /** Factor from one wait to the next. */
+  readonly multiplier: number
+  /** The longest single wait, in milliseconds. */
+  readonly maxIntervalMillis: number
+  /** The longest that all waits may take together, in milliseconds. */
+  readonly maxElapsedMillis: number
   /** Whether a message waits in a retry topic or queue. */
   readonly retryTopicsEnabled: boolean
   /** Class names of errors that no further try can cure. */
@@ -83,9 +91,8 @@ export const make = (options: Options = {}): MessageRetry => {
   const limit = options.maxElapsed === undefined ? longest * maxAttempts : Ranges.millisOf(options.maxElapsed)
   const waits = waitsWithin(limit, maxAttempts - 1, { initial, multiplier, longest })
   return {
-    maxAttempts: waits.length + 1,
-    waits,
-    retryTopicsEnabled,
+    ...{ maxAttempts: waits.length + 1, waits, initialIntervalMillis: initial, multiplier },
+    ...{ maxIntervalMillis: longest, maxElapsedMillis: limit, retryTopicsEnabled },
     nonRetryable: options.nonRetryable ?? nonRetryable
   }
 }
