@@ -31,6 +31,11 @@ export interface Settings<T, E> {
   readonly brokerType?: MessageBrokerType
   /** Handlers that may run at once in this process, 1 or more. On Kafka no more run than the topics have partitions. Default: the broker's, which is 3. */
   readonly concurrency?: number
+  /**
+   * The names of its retry and dead letter destinations. `topic`: `{topic}-retry` and `{topic}-dlq`. `group`: `{topic}-{group}-retry` and `{topic}-{group}-dlq`, which several
+   * groups on one topic need: each has retries and dead letters of its own. Default `topic`.
+   */
+  readonly naming?: Naming
   /** How a failed message is tried again. Default: the broker's. */
   readonly retry?: MessageRetry.Options
   /**
@@ -41,6 +46,9 @@ export interface Settings<T, E> {
   /** The longest that stopping may wait for handlers that run, before it interrupts them; their messages come again. 0 or more. Default 30 seconds. */
   readonly shutdownTimeout?: Time
 }
+
+/** How retry and dead letter destinations are called. */
+export type Naming = "topic" | "group"
 
 /** A description of a consumer: nothing runs yet. `E` is what its handler fails with, `R` what it requires. */
 export interface MessageConsumer<T, E = never, R = never> {
@@ -54,6 +62,8 @@ export interface MessageConsumer<T, E = never, R = never> {
   readonly brokerType: MessageBrokerType | undefined
   /** Handlers at once. Undefined: the broker's default. */
   readonly concurrency: number | undefined
+  /** How its retry and dead letter destinations are called. */
+  readonly naming: Naming
   /** How a failed message is tried again. Undefined: the broker's default. */
   readonly retry: MessageRetry.MessageRetry | undefined
   /** Whether another try may cure a typed error. */
@@ -121,6 +131,7 @@ const required = { topics, groupId: Kinds.name }
 const optional = {
   name: Kinds.name,
   brokerType: Kinds.name,
+  naming: Kinds.oneOf(["topic", "group"]),
   concurrency: Ranges.binding.concurrency,
   retry: MessageRetry.kind,
   isRetryable: Kinds.func,
@@ -133,6 +144,7 @@ const describe = <T, E, R>(
 ): MessageConsumer<T, E, R> => ({
   ...{ name, topics, groupId, handler },
   brokerType: options.brokerType,
+  naming: options.naming ?? "topic",
   concurrency: options.concurrency,
   retry: options.retry === undefined ? undefined : MessageRetry.make(options.retry),
   isRetryable: options.isRetryable,

@@ -10,11 +10,12 @@ import {
   DeadLetters,
   eventually,
   ids,
+  Order,
   type Outcome,
   order,
   orders,
   producer,
-  quietTime,
+  Refused,
   unique
 } from "./harness.ts"
 
@@ -127,22 +128,42 @@ export const sending: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "MSG-05 each group gets every message, and the members of a group share them",
+    title: "MSG-05 each group gets every message; a failure of one group is no concern of the other",
     run: Effect.gen(function* () {
       const topic = yield* orders
-      const group = unique("shared")
-      const other = yield* consume(topic)
-      const members = [
-        yield* consume(topic, undefined, { groupId: group, name: `${group}-1` }),
-        yield* consume(topic, undefined, { groupId: group, name: `${group}-2` })
-      ]
+      const fails = () => Effect.fail(new Refused({ detail: "no" }))
+      const one = yield* consume(topic, undefined, { naming: "group" })
+      const other = yield* consume(topic, fails, { naming: "group" })
       const { send } = yield* producer
       const sent = Array.from({ length: 10 }, (_, index) => `${index}`)
       yield* Effect.forEach(sent, (id) => send(order(id), topic), { discard: true })
-      yield* other.awaits(10)
-      yield* eventually(() => assert.strictEqual(members.flatMap(ids).length, 10))
-      yield* quietTime
-      assert.deepStrictEqual(members.flatMap(ids).toSorted(), sent)
+      yield* one.awaits(10)
+      yield* eventually(() => assert.strictEqual(other.told.length, 10))
+      assert.deepStrictEqual([ids(one), ids(other), one.told], [sent, sent, []])
+    })
+  },
+  {
+    title: "MSG-14 as many handlers of a consumer run at once as `concurrency` says, and no more",
+    run: Effect.gen(function* () {
+      const topic = Topic.json(unique("wide"), Order)
+      const broker = yield* MessageBroker
+      yield* broker.declareTopics([{ name: topic.name, partitions: 6 }])
+      let [running, most] = [0, 0]
+      const probe = yield* consume(
+        topic,
+        () =>
+          Effect.gen(function* () {
+            most = Math.max(most, ++running)
+            yield* Effect.sleep("300 millis")
+            running--
+          }),
+        { concurrency: 3 }
+      )
+      const { send } = yield* producer
+      const sent = Array.from({ length: 24 }, (_, index) => `${index}`)
+      yield* Effect.forEach(sent, (id) => send(order(id), topic, id), { concurrency: "unbounded", discard: true })
+      yield* probe.awaits(24)
+      assert.strictEqual(most, 3)
     })
   },
   {

@@ -24,7 +24,7 @@ export const bindingOf = <T, E, R>(
 ): Binding.Binding<R> => {
   const { name, handler, groupId } = consumer
   const retry = consumer.retry ?? settings.retry
-  const topics = KafkaMessage.topicsOf(consumer.topics)
+  const topics = KafkaMessage.topicsOf(consumer.topics, groupId)
   const read = KafkaMessage.reader(groupId, topics, retry.retryTopicsEnabled ? attemptInTiers : attemptsInPlace())
   const typed = {
     key: Serde.nullable(Serde.string),
@@ -49,7 +49,7 @@ export const bindingOf = <T, E, R>(
 }
 
 const commonSettings = (
-  consumer: Pick<MessageConsumer<unknown>, "concurrency" | "shutdownTimeout" | "groupId"> & {
+  consumer: Pick<MessageConsumer<unknown>, "concurrency" | "shutdownTimeout" | "groupId" | "naming"> & {
     readonly topics: ReadonlyArray<{ readonly name: string }>
   },
   settings: Complete,
@@ -61,7 +61,7 @@ const commonSettings = (
     topic: consumer.topics.map((topic) => topic.name),
     concurrency: consumer.concurrency ?? concurrency,
     retry: KafkaRetry.policyOf(retry),
-    naming: KafkaRetry.naming,
+    naming: KafkaRetry.namings[consumer.naming],
     classifier: classifierOf(retry),
     ...(consumer.shutdownTimeout !== undefined && { shutdownTimeout: consumer.shutdownTimeout })
   }

@@ -14,11 +14,11 @@ export interface Topics<T> {
   readonly payload: Serde.Serde<T>
 }
 
-export const topicsOf = <T>(topics: readonly [Topic<T>, ...ReadonlyArray<Topic<T>>]): Topics<T> => {
+export const topicsOf = <T>(topics: readonly [Topic<T>, ...ReadonlyArray<Topic<T>>], groupId: string): Topics<T> => {
   const [first] = topics
   const byName = new Map(topics.map((topic) => [topic.name, topic]))
   const names = new Set(byName.keys())
-  const of = (name: string): Topic<T> => byName.get(name) ?? byName.get(sourceOf(name, names)) ?? first
+  const of = (name: string): Topic<T> => byName.get(name) ?? byName.get(sourceOf(name, names, groupId)) ?? first
   const serdeOf = (source: Serde.Source | undefined) => (source?.topic === undefined ? first : of(source.topic)).payload
   const isPrepared = topics.some(({ payload }) => payload.prepare !== undefined)
   return {
