@@ -55,11 +55,13 @@ const commonSettings = (
   settings: Complete,
   retry: MessageRetry.MessageRetry
 ): CommonSettings => {
-  const { concurrency, sessionTimeout, heartbeatInterval, autoOffsetReset } = settings.consumer
+  const { sessionTimeout, heartbeatInterval, autoOffsetReset } = settings.consumer
+  const concurrency = consumer.concurrency ?? settings.consumer.concurrency
   return {
     ...{ groupId: consumer.groupId, cluster: settings.cluster, sessionTimeout, heartbeatInterval, autoOffsetReset },
     topic: consumer.topics.map((topic) => topic.name),
-    concurrency: consumer.concurrency ?? concurrency,
+    // A member has one handler at a time, as a thread of Spring's container has, however many partitions it owns.
+    ...{ concurrency, maxInFlight: concurrency },
     retry: KafkaRetry.policyOf(retry),
     naming: KafkaRetry.namings[consumer.naming],
     classifier: classifierOf(retry),
