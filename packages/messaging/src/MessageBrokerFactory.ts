@@ -76,3 +76,54 @@ export const layer = <L extends AnyBroker>(
   )
 
 type KnownBroker<L extends AnyBroker> = Layer.Layer<MessageBroker, Layer.Error<L>, Layer.Services<L>>
+
+/** What `layerConfigured` reads of a configuration, such as that of `MessagingConfiguration` of `@eventbus/config`. */
+export interface Configured {
+  /** Whether the program sends and receives messages at all. */
+  readonly enabled: boolean
+  /** The default broker, where it is registered. */
+  readonly defaultBroker: MessageBrokerType
+  /** Kafka: it is used when it is enabled and has addresses. */
+  readonly kafka: { readonly enabled: boolean; readonly bootstrapServers: ReadonlyArray<string> | undefined }
+  /** RabbitMQ: it is used when it is enabled and has a layer. */
+  readonly rabbitmq: { readonly enabled: boolean }
+}
+
+/** The settings of Kafka with its addresses. */
+export type ReachableKafka<C extends Configured> = C["kafka"] & { readonly bootstrapServers: ReadonlyArray<string> }
+
+/**
+ * The brokers that a configuration enables. Without `spring.kafka.bootstrap-servers`, and with a switch that is off, a broker is left out: the program starts, its consumers say in the log
+ * that they are not started, and sending fails with `NoBrokerRegistered` or `BrokerNotRegistered`, which name the reason.
+ */
+export const layerConfigured = <C extends Configured, K extends AnyBroker, R extends AnyBroker = never>(
+  configuration: C,
+  layers: {
+    /** The layer of Kafka. Called only where Kafka is used. */
+    readonly KAFKA: (kafka: ReachableKafka<C>) => K
+    /** The layer of RabbitMQ. Called only where RabbitMQ is used. Default: RabbitMQ is left out. */
+    readonly RABBITMQ?: (rabbitmq: C["rabbitmq"]) => R
+  }
+): Layer.Layer<MessageBrokerFactory, InvalidBrokers | Layer.Error<K | R>, Layer.Services<K | R>> => {
+  const { enabled, defaultBroker, kafka, rabbitmq } = configuration
+  const off = enabled ? undefined : "messaging.enabled is false"
+  const noKafka =
+    off ??
+    (kafka.enabled ? undefined : "messaging.kafka.enabled is false") ??
+    (kafka.bootstrapServers === undefined ? "spring.kafka.bootstrap-servers is not set" : undefined)
+  const noRabbit =
+    off ??
+    (rabbitmq.enabled ? undefined : "messaging.rabbitmq.enabled is false") ??
+    (layers.RABBITMQ === undefined ? "the program has no layer for it" : undefined)
+  return layer<K | R>({
+    defaultBroker,
+    brokers: [
+      ...(noKafka === undefined ? [layers.KAFKA(kafka as ReachableKafka<C>)] : []),
+      ...(noRabbit === undefined && layers.RABBITMQ !== undefined ? [layers.RABBITMQ(rabbitmq)] : [])
+    ],
+    skipped: [
+      ...(noKafka === undefined ? [] : [{ type: "KAFKA", reason: noKafka }]),
+      ...(noRabbit === undefined ? [] : [{ type: "RABBITMQ", reason: noRabbit }])
+    ]
+  })
+}

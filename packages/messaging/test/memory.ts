@@ -27,3 +27,13 @@ export const onBroker = (settings?: KafkaSettings.KafkaSettings) =>
 /** Messaging in memory. */
 export const layer = (settings?: KafkaSettings.KafkaSettings) =>
   onBroker(settings).pipe(Layer.provideMerge(MemoryBroker.layer()))
+
+/** A record of partition 0 as texts. */
+export const record = (topic: string, offset: bigint) =>
+  Effect.gen(function* () {
+    const { log } = yield* MemoryBroker.MemoryBroker
+    const found = (yield* log(topic, 0)).find((each) => each.offset === offset)
+    if (found === undefined) throw new Error(`no record ${topic}-0@${offset}`)
+    const text = (bytes: Uint8Array | null) => (bytes === null ? null : new TextDecoder().decode(bytes))
+    return { key: text(found.key), value: text(found.value), headers: texts(found.headers) }
+  })
