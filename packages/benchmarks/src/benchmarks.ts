@@ -5,6 +5,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   consume: async () => (await import("./consume.ts")).consume,
   codecs: async () => (await import("./codecs.ts")).codecRates,
   publish: async () => (await import("./publish.ts")).publish,
+  messaging: async () => (await import("./messaging.ts")).messaging,
   latency: async () => (await import("./latency.ts")).latency,
   commit: async () => (await import("./commit.ts")).commit,
   keys: async () => (await import("./keys.ts")).keys,

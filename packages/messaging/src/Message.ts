@@ -42,7 +42,12 @@ export interface ReceivedMessage<T> extends Message<T> {
 export const idHeader = "message-id"
 
 /** A message with a generated id and the present time. Without a key it is spread over the partitions. */
-export const of = <T>(payload: T, topic: Topic<T>, key?: string, headers: Headers = {}): Effect.Effect<Message<T>> =>
+export const of = <T>(
+  payload: NoInfer<T>,
+  topic: Topic<T>,
+  key?: string,
+  headers: Headers = {}
+): Effect.Effect<Message<T>> =>
   Effect.map(Clock.currentTimeMillis, (timestamp) => {
     const id = globalThis.crypto.randomUUID()
     return Object.freeze({ id, payload, topic, key, headers: Object.freeze({ ...headers }), timestamp })

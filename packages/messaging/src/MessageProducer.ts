@@ -18,7 +18,7 @@ export interface MessageProducer {
    */
   readonly send: {
     <T>(message: Message<T>): Effect.Effect<MessageResult>
-    <T>(payload: T, topic: Topic<NoInfer<T>>, key?: string): Effect.Effect<MessageResult>
+    <T>(payload: NoInfer<T>, topic: Topic<T>, key?: string): Effect.Effect<MessageResult>
   }
   /**
    * Sends a message and waits for the acknowledgement, at most for the broker's time limit, 30 seconds by default. Fails with `MessagingException` where there is none. After

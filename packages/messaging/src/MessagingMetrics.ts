@@ -5,9 +5,10 @@
  * Each series has the labels `topic` and `operation`.
  */
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import * as Buckets from "./internal/buckets.ts"
 import type { MessageBrokerType } from "./MessageBrokerType.ts"
 
 /** Counters, by the last part of the name and the label `operation`. */
@@ -91,25 +92,59 @@ export const make = (type: MessageBrokerType): Effect.Effect<MessagingMetrics> =
 const now = Clock.currentTimeNanos
 const started: Effect.Effect<Timer> = Effect.map(now, (startedNanos) => ({ startedNanos }))
 
-/** Series by topic, each made once. */
+type Registry = (typeof Metric.MetricRegistry)["Service"]
+
+/** The recorders of each registry by prefix: two of them for one series would show only the second one's numbers. */
+const recorders = new WeakMap<Registry, Map<string, Unsafe>>()
+
 const unsafeIn = (context: Context.Context<never>, prefix: string): Unsafe => {
-  const made = new Map<string, Metric.Metric<number, unknown>>()
-  const series = (operation: string, topic: string, make: () => Metric.Metric<number, unknown>) => {
-    const key = `${operation}/${topic}`
-    const known = made.get(key) ?? make()
-    made.set(key, known)
-    return known
-  }
+  const registry = Context.get(context, Metric.MetricRegistry)
+  const known = recorders.get(registry) ?? new Map<string, Unsafe>()
+  recorders.set(registry, known)
+  const recorder = known.get(prefix) ?? recorderIn(context, prefix)
+  known.set(prefix, recorder)
+  return recorder
+}
+
+/** Series are registered with their first value, and read when somebody looks at them: recording is an addition. */
+const recorderIn = (context: Context.Context<never>, prefix: string): Unsafe => {
+  const register = <State>(metric: Metric.Metric<number, State>, get: () => State) =>
+    Metric.registerUnsafe(metric, context, { get, update: ignored, modify: ignored })
+  const countersOf = perTopic((operation: keyof typeof counters, topic) => {
+    const { suffix, description } = counters[operation]
+    const series = { count: 0, incremental: true }
+    const options = { description, attributes: { topic, operation }, incremental: true }
+    register(Metric.counter(`${prefix}.${suffix}`, options), () => series)
+    return series
+  })
+  const timersOf = perTopic((operation: keyof typeof timers, topic) => {
+    const { suffix, description } = timers[operation]
+    const series = Buckets.make(boundaries)
+    const options = { description, attributes: { topic, operation, unit: "s" }, boundaries }
+    register(Metric.histogram(`${prefix}.${suffix}`, options), series.state)
+    return series
+  })
   return {
     count: (operation, topic, by) => {
-      const { suffix, description } = counters[operation]
-      const options = { description, attributes: { topic, operation }, incremental: true }
-      series(operation, topic, () => Metric.counter(`${prefix}.${suffix}`, options)).updateUnsafe(by, context)
+      countersOf(operation, topic).count += by
     },
-    time: (operation, topic, seconds) => {
-      const { suffix, description } = timers[operation]
-      const options = { description, attributes: { topic, operation, unit: "s" }, boundaries }
-      series(operation, topic, () => Metric.histogram(`${prefix}.${suffix}`, options)).updateUnsafe(seconds, context)
-    }
+    time: (operation, topic, seconds) => timersOf(operation, topic).observe(seconds)
+  }
+}
+
+const ignored = () => {}
+
+/** One series for each operation and topic, made with its first value. */
+const perTopic = <Operation extends string, Series>(make: (operation: Operation, topic: string) => Series) => {
+  const made = new Map<string, Series>()
+  let last: { readonly operation: Operation; readonly topic: string; readonly series: Series } | undefined
+  return (operation: Operation, topic: string): Series => {
+    // Successive messages are mostly of one topic.
+    if (last?.topic === topic && last.operation === operation) return last.series
+    const key = `${operation}/${topic}`
+    const series = made.get(key) ?? make(operation, topic)
+    made.set(key, series)
+    last = { operation, topic, series }
+    return series
   }
 }

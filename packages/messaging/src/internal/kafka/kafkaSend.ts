@@ -3,7 +3,7 @@ import type { Broker, TransactionalProducer } from "@eventbus/core/Broker"
 import { CurrentTransaction } from "@eventbus/core/CurrentTransaction"
 import * as Publisher from "@eventbus/core/Publisher"
 import * as Serde from "@eventbus/core/Serde"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -13,7 +13,6 @@ import type { MessageBroker } from "../../MessageBroker.ts"
 import type { Topic } from "../../Topic.ts"
 
 type Send = MessageBroker["Service"]["send"]
-type Published<T> = Publisher.Publisher<string | null, T>
 
 const key = Serde.nullable(Serde.string)
 
@@ -23,10 +22,12 @@ export const make = (
   producers: Context.Context<Publisher.Producers>,
   scope: Scope.Scope
 ): Send => {
-  const publisherOf = publishers(cluster)
   if (transactionalIdPrefix === undefined) {
-    return (message) => Effect.provideContext(publisherOf(message.topic).publish(published(message)), producers)
+    const boundTo = Context.get(producers, Publisher.Producers)
+    const publisherOf = perTopic(<T>(topic: Topic<T>) => Publisher.makeBound(optionsOf(topic, cluster), boundTo))
+    return (message) => publisherOf(message.topic).publish(published(message))
   }
+  const publisherOf = perTopic(<T>(topic: Topic<T>) => Publisher.make(optionsOf(topic, cluster)).inTransaction)
   const transactionalId = `${transactionalIdPrefix}${globalThis.crypto.randomUUID()}`
   let open: TransactionalProducer | undefined
   const connect = Effect.map(
@@ -43,7 +44,7 @@ export const make = (
       Effect.flatMap(({ transaction }) =>
         transaction((current) =>
           publisherOf(message.topic)
-            .inTransaction.publish(published(message))
+            .publish(published(message))
             .pipe(Effect.provideService(CurrentTransaction, current))
         )
       ),
@@ -56,14 +57,18 @@ const published = <T>({ key, payload, headers, timestamp }: Message<T>): Publish
   ...{ key: key ?? null, value: payload, headers, timestamp }
 })
 
+const optionsOf = <T>({ name, payload }: Topic<T>, cluster: string): Publisher.Options<string | null, T> => ({
+  ...{ topic: name, cluster, key, value: payload }
+})
+
 /** The publisher of each topic, made with its first message. */
-const publishers = (cluster: string) => {
-  const made = new WeakMap<object, Published<never>>()
-  return <T>(topic: Topic<T>): Published<T> => {
-    const known = made.get(topic) as Published<T> | undefined
+const perTopic = <R>(make: <T>(topic: Topic<T>) => Publisher.Operations<string | null, T, R>) => {
+  const made = new WeakMap<object, Publisher.Operations<string | null, never, R>>()
+  return <T>(topic: Topic<T>): Publisher.Operations<string | null, T, R> => {
+    const known = made.get(topic) as Publisher.Operations<string | null, T, R> | undefined
     if (known !== undefined) return known
-    const fresh = Publisher.make({ topic: topic.name, cluster, key, value: topic.payload })
-    made.set(topic, fresh as unknown as Published<never>)
+    const fresh = make(topic)
+    made.set(topic, fresh)
     return fresh
   }
 }
