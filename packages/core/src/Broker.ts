@@ -26,6 +26,8 @@ export type {
   AclOperation,
   Admin,
   AuthorizedOperations,
+  ClusterDescription,
+  ClusterNode,
   CommittedOffset,
   GroupDescription,
   NewTopic,

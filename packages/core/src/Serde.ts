@@ -54,8 +54,11 @@ export class EncodeFailure extends Schema.TaggedError<EncodeFailure>()("EncodeFa
   }
 }
 
-/** The record that bytes are a part of: its headers may say how to read them. They are parsed when they are looked at. */
-export type Source = Pick<ConsumerRecord, "headers">
+/**
+ * The record that bytes are a part of: its headers, and the topic that it was read from, may say how to read them. Headers are parsed when they are looked at. The topic is that
+ * of the copy for a record from a retry or dead letter topic, and absent where bytes are of no record.
+ */
+export type Source = Pick<ConsumerRecord, "headers"> & Partial<Pick<ConsumerRecord, "topic">>
 
 /** Decodes and encodes values of one type. */
 export interface Serde<A> {

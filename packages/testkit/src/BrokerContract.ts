@@ -11,6 +11,7 @@ import * as Layer from "effect/Layer"
 import { administration } from "./contract/administration.ts"
 import { assignment } from "./contract/assignment.ts"
 import { assignmentStrategies } from "./contract/assignmentStrategies.ts"
+import { cluster } from "./contract/cluster.ts"
 import { errors } from "./contract/errors.ts"
 import { fetching } from "./contract/fetching.ts"
 import type { Capabilities, Outcome } from "./contract/harness.ts"
@@ -57,7 +58,7 @@ const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   "static membership": staticMembership,
   publishing: [...publishing, ...publishingMany],
   transactions: [...transactions, ...transactionalProducers],
-  administration,
+  administration: [...cluster, ...administration],
   errors
 }
 

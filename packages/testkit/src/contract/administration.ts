@@ -21,17 +21,6 @@ import { join } from "./probe.ts"
 
 export const administration: ReadonlyArray<Outcome> = [
   {
-    title: "C33 ruling 70 the cluster says its id, and every admin and every consumer the same one",
-    run: Effect.gen(function* () {
-      const name = yield* topic()
-      const { clusterId } = yield* admin
-      assert.match(clusterId, /^[^/]+$/)
-      assert.strictEqual((yield* admin).clusterId, clusterId)
-      const { session } = yield* join({ groupId: unique("group"), topics: [name] })
-      assert.strictEqual(session.clusterId, clusterId)
-    })
-  },
-  {
     title: "C33 ruling 70 a record says whether its time is the producer's or that of its topic",
     run: Effect.gen(function* () {
       const created = yield* topic(1, neverExpires)

@@ -27,6 +27,26 @@ export interface TopicDescription {
   readonly replicationFactor: number
 }
 
+/** A broker of a cluster, as clients reach it. */
+export interface ClusterNode {
+  /** Kafka: `node.id`. */
+  readonly id: number
+  /** The host name of its listener. */
+  readonly host: string
+  /** The port of its listener. */
+  readonly port: number
+}
+
+/** A cluster as it describes itself. */
+export interface ClusterDescription {
+  /** The id that the cluster got when it was formatted. Empty when the cluster does not say. */
+  readonly clusterId: string
+  /** The brokers that run, by id. */
+  readonly brokers: ReadonlyArray<ClusterNode>
+  /** The broker that the cluster names as its controller; undefined while it names none. With KRaft it is a broker that passes requests on to the controller. */
+  readonly controller: ClusterNode | undefined
+}
+
 /** The ends of one partition's log. */
 export interface PartitionOffsets {
   /** The number of the partition, from 0. */
@@ -105,6 +125,8 @@ export interface AuthorizedOperations {
 export interface Admin {
   /** The id that the cluster got when it was formatted: no two clusters have the same one, and it never changes. Empty when the cluster does not say. */
   readonly clusterId: string
+  /** The brokers that run now, and the controller: asked anew each time. */
+  readonly describeCluster: Effect.Effect<ClusterDescription, BrokerError>
   /** Fails with `TopicExists` or `InvalidTopic` for the first topic that cannot be created; the others are created. */
   readonly createTopics: (topics: ReadonlyArray<NewTopic>) => Effect.Effect<void, BrokerError>
   /** Deletes topics. Fails with `UnknownTopic` for the first one that does not exist. */

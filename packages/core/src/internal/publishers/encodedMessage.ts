@@ -34,35 +34,34 @@ export const recordOf = <K, V>(
   target: Target<K, V>,
   message: Parts<K, V>,
   index: number | undefined
-): Result.Result<ProducerRecord, EncodeFailure | RecordRejected> =>
-  Result.gen(function* () {
-    const { topic, compression } = target
-    const { partition, timestamp } = message
-    const key = yield* encoded(target, "key", target.key.encode(message.key), index)
-    const value = yield* encoded(target, "value", target.value.encode(message.value), index)
-    const headers = yield* headersOf(target, message)
-    return withoutOwn({
+): Result.Result<ProducerRecord, EncodeFailure | RecordRejected> => {
+  const { topic, compression } = target
+  const { partition, timestamp } = message
+  const key = target.key.encode(message.key)
+  if (Result.isFailure(key)) return Result.fail(refused(topic, "key", key.failure, index))
+  const value = target.value.encode(message.value)
+  if (Result.isFailure(value)) return Result.fail(refused(topic, "value", value.failure, index))
+  const headers = headersOf(target, message)
+  if (Result.isFailure(headers)) return Result.fail(headers.failure)
+  return Result.succeed(
+    withoutOwn({
       topic,
-      key,
-      value,
-      headers,
+      key: key.success,
+      value: value.success,
+      headers: headers.success,
       ...(partition !== undefined && { partition }),
       ...(timestamp !== undefined && { timestamp }),
       ...(compression !== undefined && { compression })
     })
-  })
-
-const encoded = (
-  { topic }: { readonly topic: string },
-  part: "key" | "value",
-  result: Result.Result<Uint8Array | null, EncodeFailure>,
-  index: number | undefined
-): Result.Result<Uint8Array | null, EncodeFailure> =>
-  Result.mapError(
-    result,
-    ({ serde, path, detail }) =>
-      new EncodeFailure({ serde, path, detail, topic, part, ...(index !== undefined && { index }) })
   )
+}
+
+const refused = (
+  topic: string,
+  part: "key" | "value",
+  { serde, path, detail }: EncodeFailure,
+  index: number | undefined
+): EncodeFailure => new EncodeFailure({ serde, path, detail, topic, part, ...(index !== undefined && { index }) })
 
 /**
  * Those of the publisher, then those of the message, which replace the publisher's of the same name. Those that the serdes need for decoding come last, because the last

@@ -27,12 +27,12 @@ const committedOffsets =
 const listGroups = ({ cluster, port }: AdminContext): Broker.Admin["listGroups"] =>
   port(
     Effect.gen(function* () {
-      const nodes = yield* cluster.nodes
+      const nodes = (yield* cluster.describe).brokers
       const answers = yield* Effect.forEach(
         nodes,
         (node) =>
           Effect.gen(function* () {
-            const answer = yield* call(yield* cluster.node(node), "ListGroups", undefined)
+            const answer = yield* call(yield* cluster.node(node.id), "ListGroups", undefined)
             yield* check(answer.errorCode)
             return answer.groups.filter(({ protocolType }) => protocolType === "consumer" || protocolType === "")
           }),

@@ -161,6 +161,7 @@ const deleteRecords =
 
 export type TopicAdmin = Pick<
   Broker.Admin,
+  | "describeCluster"
   | "createTopics"
   | "deleteTopics"
   | "createPartitions"
@@ -176,6 +177,7 @@ export type TopicAdmin = Pick<
 export const topicAdmin = (context: AdminContext): TopicAdmin => {
   const { cluster, port } = context
   return {
+    describeCluster: port(cluster.describe, { operation: "describe cluster" }),
     createTopics: createTopics(context),
     deleteTopics: deleteTopics(context),
     createPartitions: createPartitions(context),

@@ -1,10 +1,10 @@
 /** A connection to a cluster: its nodes, metadata and coordinators. Closing the scope closes every socket. */
-import { Ranges } from "@eventbus/core"
+import { type Broker, Ranges } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-import type { TopicMetadata } from "../wire/apis.ts"
+import type { Apis, TopicMetadata } from "../wire/apis.ts"
 import { type ClientFailure, check, failure, Local, thrownFailure } from "../wire/clientFailure.ts"
 import type { KafkaBroker } from "../wire/kafkajsInternals.ts"
 import { call, metadataOf } from "../wire/requests.ts"
@@ -35,8 +35,8 @@ export interface Cluster {
   readonly metadata: (topics: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, TopicMetadata>, ClientFailure>
   /** Names of all topics. */
   readonly allTopics: Effect.Effect<ReadonlyArray<string>, ClientFailure>
-  /** Ids of the nodes that run. */
-  readonly nodes: Effect.Effect<ReadonlyArray<number>, ClientFailure>
+  /** The nodes that run, and the controller. */
+  readonly describe: Effect.Effect<Broker.ClusterDescription, ClientFailure>
   /** The node that coordinates a group, or a transactional id. */
   readonly coordinator: (kind: CoordinatorKind, key: string) => Effect.Effect<KafkaBroker, ClientFailure>
   /** Runs a request to a coordinator. Fails like a request to a former coordinator when another node becomes it while this one is silent. */
@@ -75,7 +75,17 @@ const withHint = (failed: ClientFailure, { ssl, sasl }: SecuredOptions): ClientF
   return failure(failed.type, `${failed.detail} (does the listener ${expected}, as the settings say?)`)
 }
 
+type Metadata = Apis["Metadata"]["response"]
+
 const notCoordinator = failure("NOT_COORDINATOR", "another node has become the coordinator")
+
+const described = (found: Metadata): Broker.ClusterDescription => {
+  const brokers = found.brokers.map(({ nodeId, host, port }) => ({ id: nodeId, host, port })).sort((a, b) => a.id - b.id)
+  return {
+    ...{ clusterId: found.clusterId ?? "", brokers },
+    controller: brokers.find(({ id }) => id === found.controllerId)
+  }
+}
 
 /** The look-ups of coordinators. */
 const coordinators = ({ ask, has, learn, node }: Nodes): Pick<Cluster, "coordinator" | "whileCoordinator"> => {
@@ -163,7 +173,7 @@ export const connect = Effect.fnUntraced(function* (
         ({ topicMetadata }) => new Map(topicMetadata.map((topic) => [topic.topic, topic]))
       ),
     allTopics,
-    nodes: Effect.map(metadataFrom([]), ({ brokers }) => brokers.map(({ nodeId }) => nodeId)),
+    describe: Effect.map(metadataFrom([]), described),
     coordinator,
     whileCoordinator,
     askCoordinator: (kind, key, request) =>

@@ -21,6 +21,7 @@ export const make = (cluster: Cluster, connection: Connection): Broker.Admin => 
     })
   return {
     clusterId: cluster.kernel.clusterId,
+    describeCluster: call(() => Effect.succeed(describeCluster(cluster))),
     createTopics: (requests) => call(() => settle(requests.map((request) => createTopic(cluster, request)))),
     deleteTopics: (names) => call(() => settle(names.map((name) => deleteTopic(cluster, name)))),
     createPartitions: (name, total) =>
@@ -85,6 +86,13 @@ const settle = (problems: ReadonlyArray<Failure | undefined>): Effect.Effect<voi
 
 const refused = (operation: string, code: string, detail: string): BrokerError.UnexpectedBrokerError =>
   new BrokerError.UnexpectedBrokerError({ operation, code, detail, retryable: false })
+
+/** The nodes of the cluster have addresses that nobody listens at. */
+const describeCluster = ({ kernel }: Cluster): Broker.ClusterDescription => {
+  const { brokerCount } = kernel.settings
+  const brokers = Array.from({ length: brokerCount }, (_, id) => ({ id, host: "memory", port: 9_092 + id }))
+  return { clusterId: kernel.clusterId, brokers, controller: brokers[0] }
+}
 
 const createTopic = (cluster: Cluster, request: Broker.NewTopic): Failure | undefined => {
   const { settings, topics } = cluster.kernel

@@ -1,0 +1,39 @@
+/** Messages per second through `MessageProducer` on Kafka, against the same records through the connector's producer. */
+import { Serde } from "@eventbus/core"
+import { KafkaJs } from "@eventbus/kafkajs"
+import { KafkaMessaging, MessageBrokerFactory, Topic } from "@eventbus/messaging"
+import { Context, Effect, Layer } from "effect"
+import { make, ratioAtLeast } from "./harness/Benchmark.ts"
+import { numbered } from "./harness/kafka.ts"
+import { participant } from "./harness/publishing.ts"
+import { ours } from "./publish.ts"
+
+const messages = Effect.fnUntraced(function* (brokers: ReadonlyArray<string>, name: string, bytes: number) {
+  const broker = KafkaMessaging.layer({ producer: { compression: "none", linger: 0, maxBatchBytes: 524_288 } })
+  const factory = yield* Layer.build(
+    MessageBrokerFactory.layer({ brokers: [broker] }).pipe(Layer.provide(KafkaJs.layer({ brokers })))
+  )
+  const { getDefaultProducer } = Context.get(factory, MessageBrokerFactory.MessageBrokerFactory)
+  const { send } = yield* getDefaultProducer
+  const topic = Topic.make(name, Serde.bytes)
+  return ([number]: ReadonlyArray<number>): Effect.Effect<unknown, unknown> =>
+    Effect.flatMap(send(numbered(number!, bytes), topic), ({ success, cause }) =>
+      success ? Effect.void : Effect.fail(cause)
+    )
+})
+
+export const messaging = make({
+  name: "messaging",
+  header: [
+    "records of 200 bytes without keys into 6 partitions, acks all; each round on a fresh topic, after 2,000 records of warm-up",
+    "messages: MessageProducer.send of one payload, 50 at a time, with its id as header, its metrics and its result",
+    "single: Producer.send of one record, 50 at a time, as in `bench publish` (both idempotent, linger 0)"
+  ],
+  parameters: { singles: 30_000, batched: 0, warmup: 2_000, concurrency: 50, batch: 1, bytes: 200 },
+  smoke: { singles: 20, warmup: 10, concurrency: 5 },
+  participants: { messages: participant("single", messages), single: participant("single", ours) },
+  measures: [
+    { participant: "messages", against: "single", series: "rate", unit: "messages/s", target: ratioAtLeast(0.9) },
+    { participant: "messages", against: "single", series: "cpu", label: "CPU", unit: "µs/message" }
+  ]
+})

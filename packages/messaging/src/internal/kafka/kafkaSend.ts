@@ -1,0 +1,74 @@
+/** Sends messages to Kafka by the core's typed publishers, one for each topic. */
+import type { Broker, TransactionalProducer } from "@eventbus/core/Broker"
+import { CurrentTransaction } from "@eventbus/core/CurrentTransaction"
+import * as Publisher from "@eventbus/core/Publisher"
+import * as Serde from "@eventbus/core/Serde"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Complete } from "../../KafkaSettings.ts"
+import type { Message } from "../../Message.ts"
+import type { MessageBroker } from "../../MessageBroker.ts"
+import type { Topic } from "../../Topic.ts"
+
+type Send = MessageBroker["Service"]["send"]
+
+const key = Serde.nullable(Serde.string)
+
+export const make = (
+  broker: Broker["Service"],
+  { cluster, transactionalIdPrefix, producer }: Complete,
+  producers: Context.Context<Publisher.Producers>,
+  scope: Scope.Scope
+): Send => {
+  if (transactionalIdPrefix === undefined) {
+    const boundTo = Context.get(producers, Publisher.Producers)
+    const publisherOf = perTopic(<T>(topic: Topic<T>) => Publisher.makeBound(optionsOf(topic, cluster), boundTo))
+    return (message) => publisherOf(message.topic).publish(published(message))
+  }
+  const publisherOf = perTopic(<T>(topic: Topic<T>) => Publisher.make(optionsOf(topic, cluster)).inTransaction)
+  const transactionalId = `${transactionalIdPrefix}${globalThis.crypto.randomUUID()}`
+  let open: TransactionalProducer | undefined
+  const connect = Effect.map(
+    Scope.provide(broker.transactionalProducer({ ...producer, transactionalId }), scope),
+    (connected) => {
+      open = connected
+      return connected
+    }
+  )
+  // A transactional producer has one transaction at a time. It connects with the first message.
+  const one = Semaphore.makeUnsafe(1)
+  return (message) =>
+    Effect.suspend(() => (open === undefined ? connect : Effect.succeed(open))).pipe(
+      Effect.flatMap(({ transaction }) =>
+        transaction((current) =>
+          publisherOf(message.topic)
+            .publish(published(message))
+            .pipe(Effect.provideService(CurrentTransaction, current))
+        )
+      ),
+      one.withPermit,
+      Effect.provideContext(producers)
+    )
+}
+
+const published = <T>({ key, payload, headers, timestamp }: Message<T>): Publisher.Message<string | null, T> => ({
+  ...{ key: key ?? null, value: payload, headers, timestamp }
+})
+
+const optionsOf = <T>({ name, payload }: Topic<T>, cluster: string): Publisher.Options<string | null, T> => ({
+  ...{ topic: name, cluster, key, value: payload }
+})
+
+/** The publisher of each topic, made with its first message. */
+const perTopic = <R>(make: <T>(topic: Topic<T>) => Publisher.Operations<string | null, T, R>) => {
+  const made = new WeakMap<object, Publisher.Operations<string | null, never, R>>()
+  return <T>(topic: Topic<T>): Publisher.Operations<string | null, T, R> => {
+    const known = made.get(topic) as Publisher.Operations<string | null, T, R> | undefined
+    if (known !== undefined) return known
+    const fresh = make(topic)
+    made.set(topic, fresh)
+    return fresh
+  }
+}
