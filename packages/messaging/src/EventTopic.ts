@@ -39,15 +39,15 @@ export const headers = {
 } as const
 
 /** A topic of events. Throws `ConfigurationValidation` for an empty name, for no type, and for two types whose names match. */
-export const make = <const T extends EventType.Any>(
+export const make = <const T extends readonly [EventType.Any, ...ReadonlyArray<EventType.Any>]>(
   name: string,
-  types: readonly [T, ...ReadonlyArray<T>]
-): EventTopic<T> => {
-  const byName = new Map(types.map((type) => [EventType.normalise(type.name), type]))
+  types: T
+): EventTopic<T[number]> => {
+  const byName = new Map(types.map((type) => [EventType.normalise(type.name), type] as const))
   const twice = types.filter((type) => byName.get(EventType.normalise(type.name)) !== type)
   const allowed = "types whose names differ, without the suffix Event"
   Kinds.refuse(twice.map((type) => ({ path: "EventTopic.make: types", found: `${type.name} twice`, allowed })))
-  return { ...Topic.make(name, serdeOf(byName)), types }
+  return { ...Topic.make(name, serdeOf<T[number]>(byName)), types }
 }
 
 const serdeName = "event"

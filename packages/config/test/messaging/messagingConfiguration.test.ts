@@ -88,6 +88,16 @@ describe("settings of messaging from files", () => {
     })
   )
 
+  it.effect("MSG-16 bootstrap servers without a value are none", () =>
+    Effect.gen(function* () {
+      const text = "spring.kafka.bootstrap-servers=${KAFKA:}\n"
+      for (const env of [{}, { KAFKA: "" }, { KAFKA: " " }]) {
+        const { kafka } = yield* MessagingConfiguration.parse(text, { env })
+        assert.isUndefined(kafka.bootstrapServers)
+      }
+    })
+  )
+
   it.effect("MSG-17 a file is read by its name, other roots are left alone, and variables are filled in", () =>
     Effect.gen(function* () {
       const folder = yield* Effect.promise(() => mkdtemp(join(tmpdir(), "messaging-")))
@@ -163,7 +173,9 @@ describe("settings of messaging from files", () => {
 
   it.effect("a key with a value and with keys below it, and a broken escape, are named with their line", () =>
     Effect.gen(function* () {
-      const issues = yield* issuesOf("messaging.kafka=x\nmessaging.kafka.enabled=true\nmessaging.rabbitmq.queuePrefix=\\u00x1")
+      const issues = yield* issuesOf(
+        "messaging.kafka=x\nmessaging.kafka.enabled=true\nmessaging.rabbitmq.queuePrefix=\\u00x1"
+      )
       assert.deepStrictEqual(issues, [
         "2:  the key messaging.kafka with a value and with keys below it",
         '3:  the escape "\\\\u00x1"'

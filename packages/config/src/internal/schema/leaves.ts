@@ -100,11 +100,22 @@ export const text = (description: string) =>
     description
   })
 
+const addressTexts = { allowed: 'host:port, such as "kafka-1:9092", several with commas' }
+
 /** Addresses of brokers. */
 export const addresses = (description: string) =>
   Schema.String.check(check((value) => Addresses.parse(value) !== undefined)).annotate({
-    allowed: 'host:port, such as "kafka-1:9092", several with commas',
+    ...addressTexts,
     json: { type: "string", pattern: ":[0-9]{1,5}" },
+    description,
+    hasUser: true
+  })
+
+/** The same, or an empty text for none, as a variable without a value gives it. */
+export const addressesOrNone = (description: string) =>
+  Schema.String.check(check((value) => value.trim() === "" || Addresses.parse(value) !== undefined)).annotate({
+    ...addressTexts,
+    json: { type: "string", pattern: "^\\s*$|:[0-9]{1,5}" },
     description,
     hasUser: true
   })

@@ -3,7 +3,18 @@
  */
 import { Choices, Ranges } from "@eventbus/core"
 import * as Schema from "effect/Schema"
-import { addresses, decimal, duration, flag, oneOf, section, text, topicName, whole, withDefault } from "./leaves.ts"
+import {
+  addressesOrNone,
+  decimal,
+  duration,
+  flag,
+  oneOf,
+  section,
+  text,
+  topicName,
+  whole,
+  withDefault
+} from "./leaves.ts"
 
 const millis: Ranges.Range = { minimum: 1, maximum: 2_147_483_647, kind: "duration" }
 
@@ -107,7 +118,7 @@ const SpringProducer = section("The producer.", {
 
 const SpringKafka = section("How to reach Kafka, by the keys of Spring.", {
   bootstrapServers: Schema.optionalKey(
-    addresses("Where Kafka is. Default: nowhere; the program then runs without it.")
+    addressesOrNone("Where Kafka is. Empty, or by default: nowhere; the program then runs without it.")
   ),
   consumer: SpringConsumer.pipe(withDefault({})),
   producer: SpringProducer.pipe(withDefault({}))
