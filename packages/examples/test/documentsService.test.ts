@@ -39,15 +39,15 @@ const inService = <A, E>(
   sent: Array<EmailMessage>,
   test: Effect.Effect<A, E, MessageBrokerFactory.MessageBrokerFactory | MemoryBroker.MemoryBroker | Broker.Broker>
 ) =>
-  Effect.flatMap(settings(), (complete) => {
-    const memory = MemoryBroker.layer()
+  Effect.gen(function* () {
+    const { broker } = yield* MemoryBroker.MemoryBroker
+    const cluster = Layer.succeed(Broker.Broker, broker)
     const service = consumers.pipe(
-      Layer.provideMerge(brokers(complete, Layer.effect(Broker.Broker, Broker.Broker))),
-      Layer.provide(mailServer(sent)),
-      Layer.provideMerge(memory)
+      Layer.provideMerge(brokers(yield* settings(), cluster)),
+      Layer.provide(mailServer(sent))
     )
-    return Effect.provide(test, service)
-  }).pipe(Effect.provide(VirtualClock.layer))
+    return yield* Effect.provide(test, service)
+  }).pipe(Effect.provide(MemoryBroker.layer()), Effect.provide(VirtualClock.layer))
 
 const until = (condition: () => boolean) =>
   Effect.repeat(Effect.sleep(50), { until: condition, times: 2_000 }).pipe(
@@ -156,7 +156,7 @@ describe("the messages of the documents service", () => {
       assert.deepStrictEqual([failed.amount, failed.metadata], [undefined, { failureReason: "card declined" }])
       const begun = yield* Payment.subscriptionCreated("p-1", "sub_1", "PAYSTACK", "u-1", "s-1", amount, "NGN")
       assert.deepInclude(begun, { eventType: "SUBSCRIPTION_CREATED", subscriptionId: "s-1", provider: "PAYSTACK" })
-      assert.deepStrictEqual(Payment.PaymentEventType.literals, [
+      assert.deepStrictEqual<ReadonlyArray<string>>(Payment.PaymentEventType.literals, [
         ...["PAYMENT_INITIATED", "PAYMENT_SUCCEEDED", "PAYMENT_FAILED", "PAYMENT_REFUNDED", "SUBSCRIPTION_CREATED"],
         ...["SUBSCRIPTION_RENEWED", "SUBSCRIPTION_CANCELLED", "SUBSCRIPTION_EXPIRED", "INVOICE_PAID", "INVOICE_FAILED"]
       ])
