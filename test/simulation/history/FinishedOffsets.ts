@@ -1,4 +1,4 @@
-/** What the metadata of a commit says about the offsets behind it (`docs/formats.md`), read independently of the connector. */
+/** Reads from the metadata of a commit which offsets behind it are finished (`docs/formats.md`), independently of the connector. */
 
 /** Offsets that the commit calls finished. */
 export const of = (metadata: string): ReadonlySet<bigint> => {

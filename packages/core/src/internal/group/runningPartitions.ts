@@ -70,7 +70,7 @@ export interface Start extends TopicPartition {
   readonly committed: bigint
   /** Text that each commit of the partition carries. */
   readonly metadata: string | undefined
-  /** What the former owner had finished behind the committed offset; undefined when its commit says nothing. */
+  /** The former owner had finished these records behind the committed offset, as its commit says; undefined when it says nothing. */
   readonly finishedAhead?: string | undefined
   readonly logEnd: bigint
 }

@@ -86,7 +86,7 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
   }
 }
 
-/** What the group says in its commit of this partition about the records behind the offset. */
+/** The group's commit of this partition may tell which records behind the offset are finished. */
 const finishedBehind = (
   commits: Assigned["commits"],
   { topic, partition }: AssignedPartition,

@@ -15,7 +15,7 @@ import type { AssignedPartition } from "../../Broker.ts"
 export interface CommitMetadata {
   readonly firstReadMillis: number | undefined
   readonly topic: string | undefined
-  /** What is finished behind the offset. */
+  /** The records that are finished behind the offset (`finishedAhead.ts`). */
   readonly done?: string | undefined
 }
 
@@ -71,7 +71,7 @@ export const withFinished = (metadata: string | undefined, done: string | undefi
     ? metadata
     : `${metadata};done=${done}`
 
-/** What is finished behind a committed offset of this topic; undefined where the commit says nothing about it, or is about another topic or cluster. */
+/** The records that are finished behind a committed offset of this topic; undefined where the commit says nothing about them, or is about another topic or cluster. */
 export const finishedOf = (commit: { readonly metadata: string }, topic: string | undefined): string | undefined => {
   const { topic: committedFor, done } = parse(commit.metadata)
   return topic !== undefined && committedFor === topic ? done : undefined

@@ -4,8 +4,8 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 
-/** What a fiber waits for. */
-interface Wanted {
+/** A fiber waits until this is committed. */
+interface CommitWait {
   readonly partition: { readonly committed: bigint }
   readonly offset: bigint
   readonly givenUp: () => boolean
@@ -13,13 +13,13 @@ interface Wanted {
   readonly isAccepted: (() => boolean) | undefined
 }
 
-interface Waiter extends Wanted {
+interface Waiter extends CommitWait {
   readonly done: Deferred.Deferred<void>
 }
 
 export interface CommitWaiters {
   /** Returns an effect that waits until the offset is committed, or until `givenUp` answers true. */
-  readonly add: (wanted: Wanted) => Effect.Effect<void>
+  readonly add: (wait: CommitWait) => Effect.Effect<void>
   /** Answers every waiter whose offset is committed or whose partition is given up. */
   readonly answer: () => void
 }
@@ -27,9 +27,9 @@ export interface CommitWaiters {
 export const make = (): CommitWaiters => {
   let waiting: Array<Waiter> = []
   return {
-    add: (wanted) => {
+    add: (wait) => {
       const done = Deferred.makeUnsafe<void>()
-      waiting.push({ ...wanted, done })
+      waiting.push({ ...wait, done })
       return Deferred.await(done)
     },
     answer: () => {

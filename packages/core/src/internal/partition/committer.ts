@@ -21,7 +21,7 @@ export interface Committable extends TopicPartition {
   readonly generation: number
   /** Text that each commit of the partition carries. */
   readonly metadata?: string | undefined
-  /** What is finished behind the offset, which the commit says in its metadata; undefined when nothing is. It changes although the offset stays. */
+  /** The records that are finished behind the offset, as text for the metadata of the commit; undefined when none is. It changes although the offset stays. */
   readonly finishedAhead?: () => string | undefined
   /** The part of it that the broker is known to have. Written by the committer only. */
   committedAhead?: string | undefined

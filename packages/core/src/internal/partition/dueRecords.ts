@@ -33,7 +33,7 @@ export class DueRecords {
   readonly tier: TierTopic
   /** The tracker of the partition. It is never full: the intake has a bound of its own, and a full tracker would hold up records that are due. */
   readonly tracker: OffsetTracker.OffsetTracker
-  /** What the former owner had finished behind its last commit. */
+  /** The former owner had finished these behind its last commit. */
   readonly #before: FinishedAhead.FinishedAhead | undefined
   /** A binary heap: no record is due before its parent. */
   readonly #heap: Array<DueRecord> = []
@@ -130,7 +130,7 @@ export class DueRecords {
     return oldest !== undefined && this.#waiting.has(oldest)
   }
 
-  /** What the next owner has to know beside the committed offset; undefined when nothing is finished behind it. */
+  /** Tells the next owner which records are finished behind the committed offset; undefined when none is. */
   get finishedText(): string | undefined {
     const { tracker } = this
     const position = tracker.position()

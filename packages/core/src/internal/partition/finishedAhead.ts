@@ -5,9 +5,6 @@
  * `{offset}:{bits}`: the committed offset, and one bit for each offset from there on, 1 where it is finished, in base64. The offset binds the bits: those of another
  * commit, or of a bridge that translated the offset, say nothing.
  */
-import * as Base64 from "effect/encoding/Base64"
-import * as Result from "effect/Result"
-
 /** The widest span whose text fits in Kafka's `offset.metadata.max.bytes` (4096), with the other fields of the metadata. */
 export const mostOffsets = 23_000
 
@@ -21,7 +18,7 @@ export const format = (position: bigint, end: bigint, unfinished: ReadonlyArray<
     const index = Number(offset - position)
     if (index < length) bits[index >> 3]! &= ~(1 << (index & 7))
   }
-  return `${position}:${Base64.encode(bits)}`
+  return `${position}:${btoa(String.fromCharCode(...bits))}`
 }
 
 export interface FinishedAhead {
@@ -34,9 +31,8 @@ export interface FinishedAhead {
 export const parse = (text: string | undefined, committed: bigint, logEnd: bigint): FinishedAhead | undefined => {
   const [offset, encoded] = text?.split(":") ?? []
   if (encoded === undefined || offset !== String(committed)) return undefined
-  const decoded = Base64.decode(encoded)
-  if (Result.isFailure(decoded)) return undefined
-  const bits = decoded.success
+  const bits = decode(encoded)
+  if (bits === undefined) return undefined
   const end = committed + BigInt(lengthOf(bits))
   if (bits.length * 8 > mostOffsets + 7 || end > logEnd) return undefined
   return {
@@ -45,6 +41,14 @@ export const parse = (text: string | undefined, committed: bigint, logEnd: bigin
       const index = Number(asked - committed)
       return index >= 0 && index < bits.length * 8 && (bits[index >> 3]! & (1 << (index & 7))) !== 0
     }
+  }
+}
+
+const decode = (encoded: string): Uint8Array | undefined => {
+  try {
+    return Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0))
+  } catch {
+    return undefined
   }
 }
 

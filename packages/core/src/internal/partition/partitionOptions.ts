@@ -22,7 +22,7 @@ export interface PartitionOptions extends Assigned {
   readonly committed: bigint
   /** Text that each commit of the partition carries. */
   readonly metadata?: string | undefined
-  /** What the former owner had finished behind the committed offset, as its commit says. */
+  /** The former owner had finished these records behind the committed offset, as its commit says. */
   readonly finishedAhead?: string | undefined
   /** One past the last offset that is known of the log. */
   readonly logEnd: bigint

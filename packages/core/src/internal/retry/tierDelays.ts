@@ -9,9 +9,16 @@ import * as Schedule from "effect/Schedule"
 import * as Defaults from "../../Defaults.ts"
 import type { ConfigurationIssue } from "../../EventBusError.ts"
 import * as Ranges from "../../Ranges.ts"
-import type { TierOptions } from "../../RetryPolicy.ts"
 import { toMillis } from "../base/durations.ts"
 import { shown } from "../base/shown.ts"
+
+/** The settings of a tier that say how long a record waits, as `RetryPolicy.TierOptions` has them. */
+interface GivenDelays {
+  readonly delay: unknown
+  readonly multiplier?: number
+  readonly maxDelay?: unknown
+  readonly maxAttempts?: number
+}
 
 /** The waits of one tier. With issues, the numbers mean nothing. */
 export interface TierDelays {
@@ -30,10 +37,10 @@ export const delayMillis = (delaysMillis: ReadonlyArray<number>, attempt: number
   delaysMillis[Math.min(attempt, delaysMillis.length) - 1]!
 
 /** Reads the waits of a tier. `path` stands before each name. Never throws. */
-export const read = (given: TierOptions, path: string): TierDelays =>
+export const read = (given: GivenDelays, path: string): TierDelays =>
   Schedule.isSchedule(given.delay) ? ofSchedule(given.delay, given, path) : ofNumbers(given, path)
 
-const ofNumbers = (given: TierOptions, path: string): TierDelays => {
+const ofNumbers = (given: GivenDelays, path: string): TierDelays => {
   const { tier } = Defaults.retry
   const { delay, multiplier = tier.multiplier, maxDelay, maxAttempts = tier.maxAttempts } = given
   const first = toMillis(delay)
@@ -58,7 +65,7 @@ const growsFrom = (first: number, multiplier: number): boolean => first > 0 && m
 
 const ofSchedule = (
   schedule: Schedule.Schedule<unknown, never, unknown, unknown>,
-  given: TierOptions,
+  given: GivenDelays,
   path: string
 ): TierDelays => {
   const { maxAttempts } = given
