@@ -163,7 +163,9 @@ describe("settings of messaging from files", () => {
 
   it.effect("a key with a value and with keys below it, and a broken escape, are named with their line", () =>
     Effect.gen(function* () {
-      const issues = yield* issuesOf("messaging.kafka=x\nmessaging.kafka.enabled=true\nmessaging.rabbitmq.queuePrefix=\\u00x1")
+      const issues = yield* issuesOf(
+        "messaging.kafka=x\nmessaging.kafka.enabled=true\nmessaging.rabbitmq.queuePrefix=\\u00x1"
+      )
       assert.deepStrictEqual(issues, [
         "2:  the key messaging.kafka with a value and with keys below it",
         '3:  the escape "\\\\u00x1"'
