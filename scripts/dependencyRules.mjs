@@ -84,7 +84,8 @@ const rooms = {
     "requests"
   ],
   cli: ["console", "remote", "outbox", "dlt"],
-  node: ["outbox"]
+  node: ["outbox"],
+  messaging: ["kafka"]
 }
 
 const oneOf = (names) => `(?:${names.join("|")})`

@@ -51,6 +51,4 @@ export interface FailureToGroup {
   readonly originalTopic: string
 }
 
-/** The failure in a cause: its first typed error, or else its first defect. Undefined when the cause holds interruptions only. */
-export { fromCause, fromUnknown } from "./internal/failure/failure.ts"
 export { fieldsText } from "./internal/failure/fieldsText.ts"

@@ -225,7 +225,7 @@ const operations = <K, V, R, RI>(
   topic,
   cluster,
   publish: (message) =>
-    Effect.flatMap(records([message], "single"), ([record]) => Effect.flatMap(producer, ({ send }) => send(record!))),
+    Effect.flatMap(records([message], "single"), (all) => Effect.flatMap(producer, ({ send }) => send(all[0]!))),
   publishAll: (messages) =>
     messages.length === 0
       ? Effect.succeed([])

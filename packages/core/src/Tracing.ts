@@ -56,7 +56,13 @@ export const inject = (record: ProducerRecord): Effect.Effect<ProducerRecord> =>
  * `CurrentTransaction` is one already.
  */
 export const producer = (self: Producer): Producer => ({
-  send: (record) => sending([record], ([traced = record]) => self.send(traced)),
+  send: (record) =>
+    Effect.withFiber(({ context }) =>
+      // Asked for each record: without a span there is nothing to write.
+      TraceContext.currentSpan(context) === undefined
+        ? self.send(record)
+        : sending([record], ([traced = record]) => self.send(traced))
+    ),
   sendAll: (records) => sending(records, self.sendAll),
   sendEach: (records, onAnswer) => sending(records, (traced) => self.sendEach(traced, onAnswer))
 })

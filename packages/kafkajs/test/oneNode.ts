@@ -28,7 +28,11 @@ export const cluster = (node: Effect.Effect<never, typeof away> = Effect.fail(aw
         return new Map([["t", topic()]])
       }),
     allTopics: Effect.succeed(["t"]),
-    nodes: Effect.succeed([1]),
+    describe: Effect.succeed({
+      clusterId: "c",
+      brokers: [{ id: 1, host: "localhost", port: 9092 }],
+      controller: undefined
+    }),
     coordinator: () => Effect.fail(away),
     whileCoordinator: () => Effect.fail(away),
     askCoordinator: () => Effect.fail(away),

@@ -5,11 +5,11 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as EventType from "./EventType.ts"
 
-/** What is known about an event. */
+/** The facts about an event. */
 export interface EventMetadata<Name extends string = string> {
   /** The name of its type. */
   readonly eventType: Name
-  /** Who published it, such as `ChangePassword`. Empty where the message does not say. */
+  /** The part of the program that published it, such as `ChangePassword`. Empty where the message does not say. */
   readonly eventSource: string
   /** When it was published, in epoch milliseconds. */
   readonly eventTimestamp: number
@@ -19,7 +19,7 @@ export interface EventMetadata<Name extends string = string> {
 
 /** An event of a type. */
 export interface BaseEvent<Name extends string, out T> {
-  /** What is known about it. */
+  /** The facts about it. */
   readonly metadata: EventMetadata<Name>
   /** Its content. */
   readonly payload: T

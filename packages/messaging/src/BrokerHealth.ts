@@ -6,7 +6,7 @@
 export interface BrokerHealth {
   /** `UP` when the broker answered and at least one of its nodes is reachable. */
   readonly status: "UP" | "DOWN"
-  /** What the broker says of itself, such as `clusterId`. Each broker has its own names. */
+  /** The facts that the broker tells of itself, such as `clusterId`. Each broker has its own names. */
   readonly details: Readonly<Record<string, string | number>>
   /** Why it is DOWN. Absent when UP. Secrets are redacted. */
   readonly error?: string

@@ -1,5 +1,5 @@
 /**
- * What can be wrong with the brokers that a program registers, or asks for.
+ * Errors of the brokers that a program registers, or asks for.
  */
 import * as Schema from "effect/Schema"
 
@@ -36,7 +36,7 @@ export class NoBrokerRegistered extends Schema.TaggedError<NoBrokerRegistered>()
 
 /** Two layers provide the same kind of broker. */
 export class InvalidBrokers extends Schema.TaggedError<InvalidBrokers>()("InvalidBrokers", {
-  /** What is wrong, for people. */
+  /** The mistake, for people. */
   detail: Schema.String
 }) {
   /** Repeating the same call cannot help. */

@@ -30,31 +30,32 @@ export interface EventTopic<T extends EventType.Any> extends Topic.Topic<BaseEve
 export const headers = {
   /** The name of its type. */
   type: "event-type",
-  /** Who published it. */
+  /** The part of the program that published it. */
   source: "event-source",
   /** When it was published, in epoch milliseconds. */
   timestamp: "event-timestamp",
-  /** What ties it to other events. */
+  /** The id that ties it to other events. */
   correlationId: "correlation-id"
 } as const
 
 /** A topic of events. Throws `ConfigurationValidation` for an empty name, for no type, and for two types whose names match. */
-export const make = <const T extends readonly [EventType.Any, ...ReadonlyArray<EventType.Any>]>(
+export const make = <const Types extends readonly [EventType.Any, ...ReadonlyArray<EventType.Any>]>(
   name: string,
-  types: T
-): EventTopic<T[number]> => {
-  const byName = new Map(types.map((type) => [EventType.normalise(type.name), type] as const))
-  const twice = types.filter((type) => byName.get(EventType.normalise(type.name)) !== type)
+  types: Types
+): EventTopic<Types[number]> => {
+  const all: ReadonlyArray<Types[number]> = types
+  const byName = new Map(all.map((type) => [EventType.normalise(type.name), type]))
+  const twice = all.filter((type) => byName.get(EventType.normalise(type.name)) !== type)
   const allowed = "types whose names differ, without the suffix Event"
   Kinds.refuse(twice.map((type) => ({ path: "EventTopic.make: types", found: `${type.name} twice`, allowed })))
-  return { ...Topic.make(name, serdeOf<T[number]>(byName)), types }
+  return { ...Topic.make(name, serdeOf(byName)), types: all }
 }
 
 const serdeName = "event"
 
-type Types<T extends EventType.Any> = ReadonlyMap<string, T>
+type TypesByName<T extends EventType.Any> = ReadonlyMap<string, T>
 
-const serdeOf = <T extends EventType.Any>(types: Types<T>): Serde.Serde<BaseEvent.Of<T>> => {
+const serdeOf = <T extends EventType.Any>(types: TypesByName<T>): Serde.Serde<BaseEvent.Of<T>> => {
   const known = Array.from(types.values(), ({ name }) => name).join(", ")
   const refusal = (name: string | undefined) => {
     const found = name === undefined ? "is missing" : `is '${name}', which is no type of this topic`

@@ -1,5 +1,5 @@
 /**
- * What a program does itself about a record that failed, outside of a consumer (brokers seed "KafkaErrorHandler"): to the dead letters, back from there, or to the retry topic. It works on
+ * Functions for a record that failed outside of a consumer (brokers seed "KafkaErrorHandler"): to the dead letters, back from there, or to the retry topic. It works on
  * any record, also on one that another system dead-lettered.
  *
  * Key, value and headers of a record stay as they are; five headers tell what happened (`DeadLetterHeaders`). Headers of the connector are left out, because they describe the
@@ -7,7 +7,7 @@
  */
 import type { BrokerError } from "@eventbus/core/BrokerError"
 import type { ConsumerRecord, Header } from "@eventbus/core/ConsumerRecord"
-import * as Failure from "@eventbus/core/Failure"
+import * as Failures from "@eventbus/core/Failures"
 import * as Publisher from "@eventbus/core/Publisher"
 import type { EncodeFailure } from "@eventbus/core/Serde"
 import * as Clock from "effect/Clock"
@@ -73,7 +73,7 @@ export const make = ({ topics, cluster }: Options): KafkaErrorHandler => {
       asHeaders(
         DeadLetterHeaders.make({
           originalTopic: sourceOf(record),
-          failure: Failure.fromUnknown(error),
+          failure: Failures.fromUnknown(error),
           timestamp,
           retryCount
         })

@@ -4,7 +4,7 @@
 import type { Admin, ClusterNode } from "@eventbus/core/Broker"
 import { Broker } from "@eventbus/core/Broker"
 import * as BrokerError from "@eventbus/core/BrokerError"
-import * as Failure from "@eventbus/core/Failure"
+import * as Failures from "@eventbus/core/Failures"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { BrokerHealth } from "./BrokerHealth.ts"
@@ -74,7 +74,7 @@ const check = (describe: Admin["describeCluster"]): Effect.Effect<KafkaHealth> =
 const noAnswer = new BrokerError.RequestTimedOut({ operation: "describe cluster", millis: limitMillis })
 
 const down = (error: unknown): Down => {
-  const { message, className } = Failure.fromUnknown(error)
+  const { message, className } = Failures.fromUnknown(error)
   return { status: "DOWN", error: message, errorType: className }
 }
 

@@ -41,16 +41,32 @@ export interface ReceivedMessage<T> extends Message<T> {
 /** Header with the id of the message. */
 export const idHeader = "message-id"
 
+/** No headers. */
+export const noHeaders: Headers = Object.freeze({})
+
 /** A message with a generated id and the present time. Without a key it is spread over the partitions. */
 export const of = <T>(
   payload: NoInfer<T>,
   topic: Topic<T>,
   key?: string,
-  headers: Headers = {}
-): Effect.Effect<Message<T>> =>
-  Effect.map(Clock.currentTimeMillis, (timestamp) => {
-    const id = globalThis.crypto.randomUUID()
-    return Object.freeze({ id, payload, topic, key, headers: Object.freeze({ ...headers }), timestamp })
+  headers?: Headers
+): Effect.Effect<Message<T>> => Effect.map(Clock.currentTimeMillis, (now) => at(now, payload, topic, key, headers))
+
+/** A message with a generated id and the given time, in epoch milliseconds. */
+export const at = <T>(
+  timestamp: number,
+  payload: NoInfer<T>,
+  topic: Topic<T>,
+  key?: string,
+  headers?: Headers
+): Message<T> =>
+  Object.freeze({
+    id: globalThis.crypto.randomUUID(),
+    payload,
+    topic,
+    key,
+    headers: headers === undefined ? noHeaders : Object.freeze({ ...headers }),
+    timestamp
   })
 
 /** A copy for another topic of the same payloads; the original stays as it is. */

@@ -1,5 +1,5 @@
 /**
- * What a broker provides, so that producers and consumers work on it: the only thing that a new broker implements. `MessageBrokerFactory` finds it, and code that sends and
+ * The port of a broker, on which producers and consumers work: the only thing that a new broker implements. `MessageBrokerFactory` finds it, and code that sends and
  * receives stays as it is (MSG-10). The conformance suite `MessagingContract` holds each broker to these docstrings.
  *
  * Ids, times, headers, time limits, metrics and results are the package's: a broker moves messages, keeps waits, and says how it is.
@@ -9,15 +9,15 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { BrokerHealth } from "./BrokerHealth.ts"
+import type { MessageConsumer } from "./ConsumerDescription.ts"
 import type { Message } from "./Message.ts"
 import type { MessageBrokerType } from "./MessageBrokerType.ts"
-import type { MessageConsumer } from "./MessageConsumer.ts"
 import type { Acknowledgement } from "./MessageResult.ts"
 import type { MessagingException } from "./MessagingException.ts"
 import type { TopicDeclaration } from "./Topic.ts"
 
 /**
- * What a broker may be able to do beyond sending and consuming.
+ * Abilities of a broker beyond sending and consuming.
  *
  * - `partitions`: messages of one key stay in order, and results have partition and offset.
  * - `breaker`, `pause`, `replay`, `fleet`: the connector's circuit breaker, operators' pauses, replays of dead letters, and its work over many processes.
@@ -31,7 +31,7 @@ export const capabilities: ReadonlyArray<Capability> = ["partitions", "breaker",
 export class UnsupportedCapability extends Schema.TaggedError<UnsupportedCapability>()("UnsupportedCapability", {
   /** The kind of the broker. */
   brokerType: Schema.String,
-  /** What was asked for. */
+  /** The capability that was asked for. */
   capability: Schema.Literals(["partitions", "breaker", "pause", "replay", "fleet"])
 }) {
   /** Repeating the same call cannot help. */
@@ -47,7 +47,7 @@ export class MessageBroker extends Context.Service<
   {
     /** Its kind. */
     readonly type: MessageBrokerType
-    /** What it can do beyond sending and consuming. */
+    /** Its abilities beyond sending and consuming. */
     readonly capabilities: ReadonlySet<Capability>
     /** How long `sendAndWait` waits for an acknowledgement, in milliseconds. */
     readonly sendTimeoutMillis: number

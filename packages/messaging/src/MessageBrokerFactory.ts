@@ -4,12 +4,13 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Option from "effect/Option"
-import { type BrokerNotRegistered, InvalidBrokers, type NoBrokerRegistered } from "./BrokerRegistration.ts"
-import * as Brokers from "./internal/brokers.ts"
+import * as Option from "effect/Option"
+import { BrokerNotRegistered, InvalidBrokers, NoBrokerRegistered } from "./BrokerRegistration.ts"
+import * as Producer from "./internal/producer.ts"
 import { MessageBroker } from "./MessageBroker.ts"
-import type { MessageBrokerType } from "./MessageBrokerType.ts"
+import { type MessageBrokerType, priority } from "./MessageBrokerType.ts"
 import type { MessageProducer } from "./MessageProducer.ts"
+import * as MessagingMetrics from "./MessagingMetrics.ts"
 
 /** The brokers of a program. */
 export class MessageBrokerFactory extends Context.Service<
@@ -71,13 +72,56 @@ export const layer = <L extends AnyBroker>(
         const detail = `two layers of MessageBrokerFactory.layer provide ${twice.type}; allowed is one for each kind of broker`
         return yield* new InvalidBrokers({ detail })
       }
-      return yield* Brokers.make(brokers, options)
+      return yield* make(brokers, options)
     })
   )
 
+/** The brokers by kind, with their producers. */
+const make = (
+  brokers: ReadonlyArray<MessageBroker["Service"]>,
+  { defaultBroker, skipped = [] }: Pick<Options<never>, "defaultBroker" | "skipped">
+): Effect.Effect<MessageBrokerFactory["Service"]> =>
+  Effect.gen(function* () {
+    const byType = new Map(brokers.map((broker) => [broker.type, broker]))
+    const producers = new Map(
+      yield* Effect.forEach(brokers, (broker) =>
+        Effect.map(
+          MessagingMetrics.make(broker.type),
+          (metrics) => [broker.type, Producer.make(broker, metrics)] as const
+        )
+      )
+    )
+    const first = [...(defaultBroker === undefined ? [] : [defaultBroker]), ...priority, ...byType.keys()]
+    const chosen = first.find((type) => byType.has(type))
+    const missing = (type: MessageBrokerType) => {
+      const reason = skipped.find((one) => one.type === type)?.reason
+      return new BrokerNotRegistered({
+        ...{ brokerType: type, registered: Array.from(byType.keys()) },
+        ...(reason !== undefined && { reason })
+      })
+    }
+    const none = Effect.suspend(() =>
+      Effect.fail(new NoBrokerRegistered({ reasons: skipped.map(({ type, reason }) => `${type}: ${reason}`) }))
+    )
+    const found = <A>(known: ReadonlyMap<MessageBrokerType, A>, type: MessageBrokerType) => {
+      const one = known.get(type)
+      return one === undefined ? Effect.fail(missing(type)) : Effect.succeed(one)
+    }
+    return {
+      getProducer: (type) => found(producers, type),
+      getProducerIfAvailable: (type) => Option.fromNullishOr(producers.get(type)),
+      getDefaultProducer: chosen === undefined ? none : Effect.succeed(producers.get(chosen)!),
+      getDefaultBrokerType: chosen,
+      isSupported: (type) => byType.has(type),
+      getSupportedBrokers: new Set(byType.keys()),
+      getBroker: (type = chosen) => (type === undefined ? none : found(byType, type)),
+      skipped
+    }
+  })
+
 type KnownBroker<L extends AnyBroker> = Layer.Layer<MessageBroker, Layer.Error<L>, Layer.Services<L>>
 
-/** What `layerConfigured` reads of a configuration, such as that of `MessagingConfiguration` of `@eventbus/config`. */
+/** The part of a configuration that `layerConfigured` reads, such as that of `MessagingConfiguration` of `@eventbus/config`. */
 export interface Configured {
   /** Whether the program sends and receives messages at all. */
   readonly enabled: boolean

@@ -37,7 +37,12 @@ export const success = (
   timestamp: number,
   { partition, offset }: Acknowledgement = {}
 ): MessageResult => ({
-  ...{ success: true, messageId, topic, partition, offset, timestamp },
+  success: true,
+  messageId,
+  topic,
+  partition,
+  offset,
+  timestamp,
   errorMessage: undefined,
   cause: undefined
 })

@@ -19,7 +19,7 @@ export interface Options<E> {
   readonly layer: Layer.Layer<MessageBroker | DeadLetters, E>
   /** A clock that jumps to the next sleep, such as `VirtualClock.layer` of `@eventbus/testkit`: each outcome then has a broker of its own. Default: the real clock. */
   readonly clock?: Layer.Layer<never>
-  /** What the broker can do beyond sending and consuming: outcomes that need more are skipped. */
+  /** The abilities of the broker beyond sending and consuming: outcomes that need more are skipped. */
   readonly capabilities: ReadonlyArray<Capability>
 }
 

@@ -1,12 +1,12 @@
 /**
- * What goes wrong with a broker, in words that name no broker's client (brokers seed "MessagingException"). The error of the client is the cause.
+ * Failures of a broker, in words that name no broker's client (brokers seed "MessagingException"). The error of the client is the cause.
  */
 import * as Schema from "effect/Schema"
 import type { MessageBrokerType } from "./MessageBrokerType.ts"
 
 /** A failed send, a consumer that cannot run, or another failure of a broker. */
 export class MessagingException extends Schema.TaggedError<MessagingException>()("MessagingException", {
-  /** What failed, for people. */
+  /** The failure, for people. */
   text: Schema.String,
   /** The kind of the broker. Absent when no broker is concerned. */
   brokerType: Schema.optionalKey(Schema.String),

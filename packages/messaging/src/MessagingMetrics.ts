@@ -89,7 +89,7 @@ export const make = (type: MessageBrokerType): Effect.Effect<MessagingMetrics> =
     })
   )
 
-const now = Clock.currentTimeNanos
+const now = Clock.monotonicTimeNanos
 const started: Effect.Effect<Timer> = Effect.map(now, (startedNanos) => ({ startedNanos }))
 
 type Registry = (typeof Metric.MetricRegistry)["Service"]

@@ -1,5 +1,5 @@
 /**
- * What the seed's Actuator shows, as routes of the program's router (brokers seed "KafkaHealthEndpoint", "KafkaMetrics"). They need no credentials: publish them to operators alone, since
+ * The seed's Actuator endpoints, as routes of the program's router (brokers seed "KafkaHealthEndpoint", "KafkaMetrics"). They need no credentials: publish them to operators alone, since
  * they name brokers and topics.
  */
 import type { Broker } from "@eventbus/core/Broker"

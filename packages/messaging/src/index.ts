@@ -1,6 +1,7 @@
 export * as BaseEvent from "./BaseEvent.ts"
 export * as BrokerHealth from "./BrokerHealth.ts"
 export * as BrokerRegistration from "./BrokerRegistration.ts"
+export * as ConsumerDescription from "./ConsumerDescription.ts"
 export * as DeadLetterHeaders from "./DeadLetterHeaders.ts"
 export * as EventHandler from "./EventHandler.ts"
 export * as EventPublisher from "./EventPublisher.ts"

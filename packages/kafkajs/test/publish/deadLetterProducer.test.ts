@@ -118,7 +118,11 @@ const clusterOf = (node: KafkaBroker): Cluster => {
     anyNode: Effect.fail(away),
     metadata: () => Effect.succeed(new Map([["orders.DLT", topic]])),
     allTopics: Effect.succeed(["orders.DLT"]),
-    nodes: Effect.succeed([1]),
+    describe: Effect.succeed({
+      clusterId: "c",
+      brokers: [{ id: 1, host: "localhost", port: 9092 }],
+      controller: undefined
+    }),
     coordinator: () => Effect.fail(away),
     whileCoordinator: () => Effect.fail(away),
     askCoordinator: () => Effect.fail(away),

@@ -35,7 +35,7 @@ export class DeadLetters extends Context.Service<
   }
 >()("@eventbus/messaging/contract/DeadLetters") {}
 
-/** What an outcome may use. */
+/** The services of an outcome. */
 export type Services = MessageBroker | DeadLetters | Scope.Scope
 
 /** One outcome of the contract: a title, and a program that dies when the outcome does not hold. */
@@ -81,7 +81,7 @@ const factoryOf = (broker: MessageBroker["Service"]) =>
     Context.get(MessageBrokerFactory.MessageBrokerFactory)
   )
 
-/** What a consumer got, with the time of each call in milliseconds. */
+/** The messages that a consumer got, with the time of each call in milliseconds. */
 export interface Probe {
   /** Calls of the handler, in order. */
   readonly calls: ReadonlyArray<{ readonly message: ReceivedMessage<Order>; readonly atMillis: number }>

@@ -1,8 +1,8 @@
 /** A consumer whose handler is counted and timed. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { MessageConsumer } from "../ConsumerDescription.ts"
 import type { ReceivedMessage } from "../Message.ts"
-import type { MessageConsumer } from "../MessageConsumer.ts"
 import type { BatchMessageHandler, MessageHandler } from "../MessageHandler.ts"
 import type { MessagingMetrics } from "../MessagingMetrics.ts"
 
@@ -16,8 +16,8 @@ export const make = <T, E, R>(
     handle: () => Effect.Effect<A, E2, R>
   ): Effect.Effect<A, E2, R> =>
     Effect.flatMap(Clock.Clock, (clock) => {
-      const startedNanos = clock.currentTimeNanosUnsafe()
-      const stop = () => unsafe.time("process", name, Number(clock.currentTimeNanosUnsafe() - startedNanos) / 1e9)
+      const startedNanos = clock.monotonicTimeNanosUnsafe()
+      const stop = () => unsafe.time("process", name, Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9)
       return Effect.onExit(Effect.suspend(handle), (exit) =>
         Effect.sync(() => {
           stop()

@@ -2,6 +2,7 @@
 import * as BrokerError from "@eventbus/core/BrokerError"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Message from "../Message.ts"
 import type { MessageBroker } from "../MessageBroker.ts"
@@ -12,38 +13,49 @@ import type { MessagingMetrics } from "../MessagingMetrics.ts"
 import type { Topic } from "../Topic.ts"
 
 export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetrics): MessageProducer => {
-  /** Fails with the broker's error, or with a defect of code that it calls. */
-  const acknowledged = <T>(message: Message.Message<T>): Effect.Effect<MessageResult.MessageResult, unknown> =>
-    Effect.flatMap(Clock.Clock, (clock) => {
-      const startedNanos = clock.currentTimeNanosUnsafe()
+  /** Its failures are told by `failed`, its interruption ends it. One effect around the broker's, since it runs for every message. */
+  const sending = <T, E>(
+    made: (clock: Clock.Clock) => Message.Message<T>,
+    failed: (
+      error: unknown,
+      message: Message.Message<T>,
+      atMillis: number
+    ) => Effect.Effect<MessageResult.MessageResult, E>
+  ): Effect.Effect<MessageResult.MessageResult, E> =>
+    Effect.withFiber((fiber) => {
+      const clock = Context.get(fiber.context, Clock.Clock)
+      const message = made(clock)
+      const startedNanos = clock.monotonicTimeNanosUnsafe()
       const topic = message.topic.name
-      return broker.send(withId(message)).pipe(
-        Effect.map((place) => {
-          unsafe.time("send", topic, Number(clock.currentTimeNanosUnsafe() - startedNanos) / 1e9)
+      return Effect.matchCauseEffect(broker.send(withId(message)), {
+        onSuccess: (place) => {
+          unsafe.time("send", topic, Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9)
           unsafe.count("sent", topic, 1)
-          return MessageResult.success(message.id, topic, clock.currentTimeMillisUnsafe(), place)
-        }),
-        Effect.catchCause((cause) => {
+          return Effect.succeed(MessageResult.success(message.id, topic, clock.currentTimeMillisUnsafe(), place))
+        },
+        onFailure: (cause) => {
           if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause as Cause.Cause<never>)
           unsafe.count("failed", topic, 1)
-          return Effect.fail(Cause.squash(cause))
-        })
-      )
+          return failed(Cause.squash(cause), message, clock.currentTimeMillisUnsafe())
+        }
+      })
     })
 
-  const sendMessage = <T>(message: Message.Message<T>): Effect.Effect<MessageResult.MessageResult> =>
-    Effect.catch(acknowledged(message), (error) =>
-      Effect.map(Clock.currentTimeMillis, (at) => MessageResult.failure(message.id, message.topic.name, at, error))
-    )
+  const asResult = <T>(error: unknown, { id, topic }: Message.Message<T>, atMillis: number) =>
+    Effect.succeed(MessageResult.failure(id, topic.name, atMillis, error))
 
   return {
     brokerType: broker.type,
     send: <T>(given: Message.Message<T> | T, topic?: Topic<T>, key?: string) =>
-      topic === undefined
-        ? sendMessage(given as Message.Message<T>)
-        : Effect.flatMap(Message.of(given as T, topic, key), sendMessage),
+      sending<T, never>(
+        (clock) =>
+          topic === undefined
+            ? (given as Message.Message<T>)
+            : Message.at(clock.currentTimeMillisUnsafe(), given as NoInfer<T>, topic, key),
+        asResult
+      ),
     sendAndWait: (message) =>
-      acknowledged(message).pipe(
+      sending(() => message, Effect.fail).pipe(
         Effect.timeoutOrElse({
           duration: broker.sendTimeoutMillis,
           orElse: () => Effect.fail(timedOut(broker.sendTimeoutMillis))
@@ -54,9 +66,13 @@ export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetr
 }
 
 /** The id of the message replaces a header of that name. */
-const withId = <T>(message: Message.Message<T>): Message.Message<T> => ({
-  ...message,
-  headers: { ...message.headers, [Message.idHeader]: message.id }
+const withId = <T>({ id, payload, topic, key, headers, timestamp }: Message.Message<T>): Message.Message<T> => ({
+  id,
+  payload,
+  topic,
+  key,
+  headers: headers === Message.noHeaders ? { [Message.idHeader]: id } : { ...headers, [Message.idHeader]: id },
+  timestamp
 })
 
 const timedOut = (millis: number): BrokerError.RequestTimedOut =>

@@ -17,7 +17,8 @@ export const cluster: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "MSG-47 a cluster describes itself: its id, its brokers with their addresses, and one of them as the controller",
+    title:
+      "MSG-47 a cluster describes itself: its id, its brokers with their addresses, and one of them as the controller",
     run: Effect.gen(function* () {
       const administrator = yield* admin
       const { clusterId, brokers, controller } = yield* administrator.describeCluster

@@ -71,24 +71,41 @@ const headersOf = <K, V>(
   target: Target<K, V>,
   message: Parts<K, V>
 ): Result.Result<ReadonlyArray<Header>, RecordRejected> => {
-  const own = asHeaders(message.headers ?? {})
-  const common = asHeaders(target.headers).filter(({ key }) => !own.some((header) => header.key === key))
-  const given = [...common, ...own]
-  const broken = given.find(({ value }) => typeof value === "string" && !value.isWellFormed())
+  const own = asHeaders(message.headers)
+  const common = asHeaders(target.headers)
+  const headers: Array<Header> = []
+  let broken: string | undefined
+  const add = ({ key, value }: GivenHeader) => {
+    if (typeof value !== "string") headers.push({ key, value })
+    else if (value.isWellFormed()) headers.push({ key, value: encoder.encode(value) })
+    else broken ??= key
+  }
+  for (const header of common) if (!own.some(({ key }) => key === header.key)) add(header)
+  for (const header of own) add(header)
   if (broken !== undefined) {
-    const detail = `header '${broken.key}' has a lone surrogate, which UTF-8 cannot carry`
+    const detail = `header '${broken}' has a lone surrogate, which UTF-8 cannot carry`
     return Result.fail(new RecordRejected({ topic: target.topic, detail }))
   }
-  return Result.succeed([
-    ...given.map(({ key, value }) => ({ key, value: typeof value === "string" ? encoder.encode(value) : value })),
-    ...(target.key.headers?.(message.key) ?? []),
-    ...(target.value.headers?.(message.value) ?? [])
-  ])
+  const ofKey = target.key.headers?.(message.key)
+  const ofValue = target.value.headers?.(message.value)
+  return Result.succeed(
+    ofKey === undefined && ofValue === undefined ? headers : [...headers, ...(ofKey ?? []), ...(ofValue ?? [])]
+  )
 }
 
-const asHeaders = (
-  headers: GivenHeaders
-): ReadonlyArray<{ readonly key: string; readonly value: string | Uint8Array | null }> =>
-  Array.isArray(headers) ? headers : Object.entries(headers).map(([key, value]) => ({ key, value }))
+interface GivenHeader {
+  readonly key: string
+  readonly value: string | Uint8Array | null
+}
+
+const none: ReadonlyArray<GivenHeader> = []
+
+const asHeaders = (headers: GivenHeaders | undefined): ReadonlyArray<GivenHeader> => {
+  if (headers === undefined) return none
+  if (Array.isArray(headers)) return headers
+  const given: Array<GivenHeader> = []
+  for (const [key, value] of Object.entries(headers)) given.push({ key, value })
+  return given
+}
 
 const encoder = new TextEncoder()

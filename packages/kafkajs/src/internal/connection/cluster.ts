@@ -80,7 +80,9 @@ type Metadata = Apis["Metadata"]["response"]
 const notCoordinator = failure("NOT_COORDINATOR", "another node has become the coordinator")
 
 const described = (found: Metadata): Broker.ClusterDescription => {
-  const brokers = found.brokers.map(({ nodeId, host, port }) => ({ id: nodeId, host, port })).sort((a, b) => a.id - b.id)
+  const brokers = found.brokers
+    .map(({ nodeId, host, port }) => ({ id: nodeId, host, port }))
+    .sort((a, b) => a.id - b.id)
   return {
     ...{ clusterId: found.clusterId ?? "", brokers },
     controller: brokers.find(({ id }) => id === found.controllerId)

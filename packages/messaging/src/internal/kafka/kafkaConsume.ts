@@ -4,13 +4,13 @@ import type { CommonSettings } from "@eventbus/core/BindingOptions"
 import type { ExceptionClassifier } from "@eventbus/core/Classifier"
 import * as DeadLetter from "@eventbus/core/DeadLetter"
 import type { Batch, Delivery } from "@eventbus/core/Delivery"
-import * as Failure from "@eventbus/core/Failure"
+import * as Failures from "@eventbus/core/Failures"
 import * as Route from "@eventbus/core/Route"
 import * as Serde from "@eventbus/core/Serde"
 import * as Effect from "effect/Effect"
+import type { MessageConsumer } from "../../ConsumerDescription.ts"
 import type { Complete } from "../../KafkaSettings.ts"
 import type { ConsumerObserver } from "../../MessageBroker.ts"
-import type { MessageConsumer } from "../../MessageConsumer.ts"
 import * as MessageRetry from "../../MessageRetry.ts"
 import * as KafkaMessage from "./kafkaMessage.ts"
 import * as KafkaRetry from "./kafkaRetry.ts"
@@ -76,7 +76,8 @@ const mayCure = <E>(
   { isRetryable }: Pick<MessageConsumer<unknown, E>, "isRetryable">,
   retry: MessageRetry.MessageRetry,
   error: E
-): boolean => (isRetryable === undefined ? MessageRetry.mayCure(retry, Failure.fromUnknown(error)) : isRetryable(error))
+): boolean =>
+  isRetryable === undefined ? MessageRetry.mayCure(retry, Failures.fromUnknown(error)) : isRetryable(error)
 
 /** For defects, which have no typed rule. */
 const classifierOf =

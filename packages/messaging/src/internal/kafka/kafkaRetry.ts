@@ -1,7 +1,7 @@
 /** A retry of messages as the connector's retry policy, and the names of its topics. */
 import * as RetryPolicy from "@eventbus/core/RetryPolicy"
 import type * as TopicName from "@eventbus/core/TopicName"
-import type { Naming } from "../../MessageConsumer.ts"
+import type { Naming } from "../../ConsumerDescription.ts"
 import type { MessageRetry } from "../../MessageRetry.ts"
 
 /** One delivery in a retry topic after each wait; or, without retry topics, attempts in place with the same waits. */

@@ -54,7 +54,10 @@ export const make = (
 }
 
 const published = <T>({ key, payload, headers, timestamp }: Message<T>): Publisher.Message<string | null, T> => ({
-  ...{ key: key ?? null, value: payload, headers, timestamp }
+  key: key ?? null,
+  value: payload,
+  headers,
+  timestamp
 })
 
 const optionsOf = <T>({ name, payload }: Topic<T>, cluster: string): Publisher.Options<string | null, T> => ({
