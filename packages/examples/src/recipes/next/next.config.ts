@@ -1,0 +1,2 @@
+/** What Next has to know: a bundle cannot hold the native checksum of `@eventbus/kafkajs`. */
+export default { serverExternalPackages: ["@node-rs/crc32"] }
