@@ -45,7 +45,10 @@ whenUsable("RCH-11 a binding of two topics in Chromium", problem, () => {
         await press(page, "Failures")
         await shows(page, "2 dead letters wait, for 2 reasons.")
         // Both groups have the name of the error; the second line of each is its topic.
-        await page.getByRole("row", { name: /Refused.*payments/ }).getByRole("link").focus()
+        await page
+          .getByRole("row", { name: /Refused.*payments/ })
+          .getByRole("link")
+          .focus()
         await page.keyboard.press("Enter")
         await page.getByRole("link", { name: "0@0" }).waitFor()
         await press(page, "0@0")
