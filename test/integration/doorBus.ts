@@ -1,4 +1,5 @@
 /** A bus of `@eventbus/node` on a real Kafka: whether it comes through with these options. */
+import type { BrokerError } from "@eventbus/core"
 import { consumer, createEventBus, type KafkaOptions, Serde } from "@eventbus/node"
 import { Effect } from "effect"
 import * as Bus from "./bus.ts"
@@ -15,6 +16,9 @@ export const passesOn = Effect.fnUntraced(function* (topic: string, kafka: Kafka
     Effect.promise(() => bus.start()),
     () => Effect.promise(() => bus.stop())
   )
-  yield* Effect.tryPromise({ try: () => bus.publish(topic, { value: "o-1" }), catch: (error) => error as Error })
+  yield* Effect.tryPromise({
+    try: () => bus.publish(topic, { value: "o-1" }),
+    catch: (error) => error as BrokerError.BrokerError
+  })
   yield* Bus.until("the record is handled", () => handled.length === 1)
 }, Effect.scoped)

@@ -73,7 +73,7 @@ KafkaSuite.own(
           const refused = yield* Effect.flip(
             DoorBus.passesOn(topic, { brokers, sasl: { mechanism: "oauthbearer", token: expired } })
           )
-          assert.strictEqual(Reflect.get(refused, "_tag"), "AuthenticationFailed")
+          assert.strictEqual(refused._tag, "AuthenticationFailed")
         })
     )
 

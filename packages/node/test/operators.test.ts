@@ -1,4 +1,4 @@
-/** What operators have of a bus: its fleet and its audit log, by the options `fleet` and `audit`. */
+/** The options `fleet` and `audit` of a bus reach the fleet and the audit log of the core. */
 
 import { assert, it } from "@effect/vitest"
 import { Audit, Broker, Fleet } from "@eventbus/core"

@@ -1,2 +1,2 @@
-/** What Next has to know: a bundle cannot hold the native checksum of `@eventbus/kafkajs`. */
+/** The settings of Next: a bundle cannot hold the native checksum of `@eventbus/kafkajs`. */
 export default { serverExternalPackages: ["@node-rs/crc32"] }
