@@ -1,6 +1,7 @@
 /**
  * Proves what a user installs: packs every publishable package, looks into each tarball, judges its entry points as package managers and TypeScript do, weighs an
- * installation, installs all of them into a project outside the workspace, type-checks every public module there and runs `test/packaging/consumer/program.ts`.
+ * installation, installs all of them into a project outside the workspace, type-checks every public module there and runs `test/packaging/consumer/program.ts`. A service on
+ * the other major version of NestJS follows.
  *
  *   node scripts/checkPackages.ts [--out FOLDER]      FOLDER: where the tarballs stay; default: nowhere
  */
@@ -13,6 +14,7 @@ import { consume } from "./packages/consume.ts"
 import { contentFaults } from "./packages/contentFaults.ts"
 import { entryFaults } from "./packages/entryFaults.ts"
 import { doors, weigh, weightFaults } from "./packages/installWeight.ts"
+import { serveOtherNest } from "./packages/otherNest.ts"
 import { entryPoints, pack, readManifest } from "./packages/packed.ts"
 
 const { values } = parseArgs({ options: { out: { type: "string" } } })
@@ -31,5 +33,7 @@ const faults = packages.flatMap(contentFaults)
 for (const packed of packages) faults.push(...(await entryFaults(packed.manifest, packed.tarball, entryPoints(packed))))
 if (faults.length === 0) for (const door of doors) faults.push(...weightFaults(door, weigh(door, packages, root, work)))
 for (const fault of faults) console.error(fault)
-if (faults.length === 0) consume(packages, root, work)
-else process.exitCode = 1
+if (faults.length === 0) {
+  consume(packages, root, work)
+  serveOtherNest(packages, root, work)
+} else process.exitCode = 1

@@ -10,6 +10,7 @@ import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import type { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Data, Effect, Layer, Logger, Metric, Redacted, References, Schedule } from "effect"
 import * as Bus from "./bus.ts"
+import * as DoorBus from "./doorBus.ts"
 import * as SteadyTraffic from "./steadyTraffic.ts"
 
 /** They wait more than they work, and each has topics, groups and, where it is changed, a user of its own. */
@@ -52,6 +53,28 @@ KafkaSuite.own(
         const token = Effect.sync(() => Redacted.make(RealKafka.token("app", 60_000)))
         yield* as({ mechanism: "oauthbearer", token }, listTopics)
       })
+    )
+
+    it.effect(
+      "RCH-06 a bus of promises authenticates by functions of password and token, and a refusal is the error of publish",
+      () =>
+        Effect.gen(function* () {
+          const { bootstrap: brokers, users } = yield* RealKafka.RealKafka
+          const topic = Bus.fresh("door")
+          yield* asAdmin(Bus.createTopic(topic, 1))
+          const { username, password } = users.app
+          yield* DoorBus.passesOn(topic, {
+            brokers,
+            sasl: { mechanism: "scram-sha-512", username: () => username, password: async () => password }
+          })
+          const token = async () => ({ value: RealKafka.token("app", 60_000), expiresAt: Date.now() + 60_000 })
+          yield* DoorBus.passesOn(topic, { brokers, sasl: { mechanism: "oauthbearer", token } })
+          const expired = async () => RealKafka.token("app", -1_000)
+          const refused = yield* Effect.flip(
+            DoorBus.passesOn(topic, { brokers, sasl: { mechanism: "oauthbearer", token: expired } })
+          )
+          assert.strictEqual(refused._tag, "AuthenticationFailed")
+        })
     )
 
     it.effect("refused and unavailable credentials have different error types", () =>

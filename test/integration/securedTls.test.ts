@@ -7,6 +7,7 @@ import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import type { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Redacted } from "effect"
 import * as Bus from "./bus.ts"
+import * as DoorBus from "./doorBus.ts"
 import * as SteadyTraffic from "./steadyTraffic.ts"
 
 const listTopics = Effect.scoped(
@@ -55,6 +56,24 @@ KafkaSuite.own("a cluster with mutual TLS", { security: "ssl", clientCertificate
       }
       yield* Bus.on({ brokers: bootstrap, ssl: { ca, ...encrypted } }, listTopics)
     })
+  )
+
+  it.effect(
+    "RCH-06 a bus of promises has the same TLS options as texts and functions, and a refusal is the error of publish",
+    () =>
+      Effect.gen(function* () {
+        const { bootstrap: brokers, ca, client, identity } = yield* given
+        const topic = Bus.fresh("door")
+        yield* Bus.on({ brokers, ssl: { ca, ...identity } }, Bus.createTopic(topic, 1))
+        const encrypted = {
+          cert: () => client.cert,
+          key: async () => client.encryptedKey,
+          passphrase: client.passphrase
+        }
+        yield* DoorBus.passesOn(topic, { brokers, ssl: { ca: [ca], ...encrypted } })
+        const refused = yield* Effect.flip(DoorBus.passesOn(topic, { brokers, ssl: { ca: async () => ca } }))
+        assert.strictEqual(refused._tag, "TlsFailed")
+      })
   )
 
   it.effect("no certificate, and one that the broker does not know, are TlsFailed", () =>

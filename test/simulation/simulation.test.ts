@@ -68,6 +68,16 @@ describe("simulation", () => {
     }
   })
 
+  it("RCH-11 a binding of two topics is in a tenth of the seeds, with records in both", () => {
+    const scenarios = Array.from({ length: 100 }, (_, seed) => generate(seed))
+    const ofTwo = scenarios.filter(({ bindings }) => bindings[0]!.otherTopics.length > 0)
+    assert.isAtLeast(ofTwo.length, 5)
+    const topics = ofTwo.flatMap(({ actions }) =>
+      actions.flatMap((each) => (each._tag === "Publish" ? [each.topic] : []))
+    )
+    assert.deepStrictEqual(new Set(topics), new Set([undefined, "refunds"]))
+  })
+
   it("each addition to a base is among a hundred seeds", () => {
     const actions = Array.from({ length: 100 }, (_, seed) => generate(seed)).flatMap((scenario) => scenario.actions)
     const count = (tag: string) => actions.filter(({ _tag }) => _tag === tag).length

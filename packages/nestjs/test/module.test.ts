@@ -224,7 +224,7 @@ describe("RCH-07 the lifecycle", () => {
     const { kafka, metadata, busy, order } = busyApp()
     @Controller()
     class Orders {
-      @EventPattern("orders")
+      @EventPattern<string>("orders")
       onOrder() {
         return busy()
       }
@@ -242,7 +242,7 @@ describe("RCH-07 the lifecycle", () => {
       const { kafka, metadata, busy, order } = busyApp()
       @Controller()
       class Orders {
-        @EventPattern("orders")
+        @EventPattern<string>("orders")
         onOrder() {
           return busy()
         }

@@ -52,7 +52,7 @@ describe("RCH-07 the transport", () => {
     @Controller()
     class Orders {
       calls = 0
-      @EventPattern("orders", Transport.KAFKA)
+      @EventPattern<string>("orders", Transport.KAFKA)
       async onOrder(@Payload(Upper) order: { readonly id: string }, @Ctx() context: KafkaContext) {
         this.calls += 1
         const { key, headers, offset, value } = context.getMessage()
@@ -80,7 +80,7 @@ describe("RCH-07 the transport", () => {
     @Controller()
     class First {
       calls = 0
-      @EventPattern("orders")
+      @EventPattern<string>("orders")
       onOrder() {
         this.calls += 1
         steps.push(`first ${this.calls}`)
@@ -90,12 +90,12 @@ describe("RCH-07 the transport", () => {
     }
     @Controller()
     class Second {
-      @EventPattern("orders")
+      @EventPattern<string>("orders")
       async onOrder() {
         await new Promise((resolve) => setTimeout(resolve, 20))
         steps.push("second ended")
       }
-      @EventPattern("refunds")
+      @EventPattern<string>("refunds")
       onRefund() {
         return from([1, 2])
       }
@@ -134,31 +134,31 @@ describe("RCH-07 the transport", () => {
     }
     @Controller()
     class Orders {
-      @EventPattern("own")
+      @EventPattern<string>("own")
       own() {
         throw new CardDeclined("own")
       }
-      @EventPattern("late")
+      @EventPattern<string>("late")
       late() {
         return defer(() => throwError(() => new CardDeclined("late")))
       }
-      @EventPattern("replaced")
+      @EventPattern<string>("replaced")
       @UseFilters(Replacing)
       async replaced() {
         throw new CardDeclined("replaced")
       }
-      @EventPattern("rpc")
+      @EventPattern<string>("rpc")
       rpc() {
         throw new RpcException("rpc")
       }
-      @EventPattern("http")
+      @EventPattern<string>("http")
       http() {
         throw new NotFoundException()
       }
-      @EventPattern("guarded")
+      @EventPattern<string>("guarded")
       @UseGuards(Guard)
       guarded() {}
-      @EventPattern("swallowed")
+      @EventPattern<string>("swallowed")
       @UseFilters(Swallowing)
       swallowed() {
         throw new CardDeclined("swallowed")
@@ -166,7 +166,7 @@ describe("RCH-07 the transport", () => {
     }
     @Controller({ scope: Scope.REQUEST })
     class PerRequest {
-      @EventPattern("perRequest")
+      @EventPattern<string>("perRequest")
       onOrder() {
         throw new CardDeclined("per request")
       }
@@ -193,7 +193,7 @@ describe("RCH-07 the transport", () => {
     @Controller()
     class Orders {
       calls = 0
-      @EventPattern("orders")
+      @EventPattern<string>("orders")
       async onOrder() {
         this.calls += 1
         throw new Error("down")
@@ -219,7 +219,7 @@ describe("RCH-07 the transport", () => {
     const seen: Array<unknown> = []
     @Controller()
     class Orders {
-      @EventPattern("orders")
+      @EventPattern<string>("orders")
       onOrder(@Payload() order: unknown, @Ctx() context: EventBusContext) {
         seen.push(order, context.getSignal().aborted, context.getDelivery().tier)
       }
@@ -267,7 +267,7 @@ describe("RCH-07 the transport", () => {
     class Orders {
       @EventPattern(/orders\..*/)
       byExpression() {}
-      @EventPattern("orders.*")
+      @EventPattern<string>("orders.*")
       byWildcard() {}
       @EventPattern({ cmd: "order" })
       byObject() {}
@@ -298,7 +298,7 @@ describe("RCH-07 the transport", () => {
     const steps: Array<string> = []
     @Controller()
     class Orders {
-      @EventPattern("orders")
+      @EventPattern<string>("orders")
       onOrder() {
         steps.push("handler")
       }

@@ -201,17 +201,6 @@ describe("a transaction of outbox.write", () => {
     expect(statements).toHaveLength(1)
   })
 
-  it("RCH-09: TypeORM's EntityManager gets SQL and parameters", async () => {
-    const { tx, statements } = noted()
-    class EntityManager {
-      query<T = unknown>(sql: string, params: Array<unknown> = []): Promise<T> {
-        return tx(sql, params) as unknown as Promise<T>
-      }
-    }
-    await outbox.write(new EntityManager(), { topic: "audit", value: "a" })
-    expect(statements.at(-1)!.sql).toMatch(/^INSERT INTO outbox_event .*\$10/)
-  })
-
   it("RCH-09: MySQL has placeholders and a proof of its own", async () => {
     const { tx, statements } = noted()
     await createOutbox({ dialect: "mysql", table: "shop.events" }).write(tx, { topic: "audit", value: "a" })

@@ -3,7 +3,7 @@
  * partition was touched last.
  */
 import type { EventBusEvent } from "@eventbus/core"
-import { deadLetterTopic } from "../scenario/retries.ts"
+import { deadLetterTopics, mainTopics } from "../scenario/retries.ts"
 import type { BindingPlan, Scenario } from "../scenario/Scenario.ts"
 import { figureKey } from "./figures.ts"
 import type { Entry } from "./History.ts"
@@ -273,7 +273,7 @@ export class FigureBook {
 
 /** `0` for the main topic, `2` for the topic of tier 2, `2-4` for a topic that tiers share. */
 const tierLabel = (plan: BindingPlan, topic: string): string => {
-  if (topic === plan.topic || topic === deadLetterTopic(plan)) return "0"
+  if (mainTopics(plan).includes(topic) || deadLetterTopics(plan).includes(topic)) return "0"
   const first = Number(topic.slice(topic.lastIndexOf("-") + 1))
   const { delayMillis } = plan.tiers[first - 1]!
   let last = first

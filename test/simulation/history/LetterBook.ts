@@ -2,7 +2,7 @@
  * The dead letters of each group that are not dealt with, by what the logs and the operators' commands say. Where that is not certain, such as after a command without an
  * answer, it knows the least and the most.
  */
-import { deadLetterTopic } from "../scenario/retries.ts"
+import { deadLetterTopics } from "../scenario/retries.ts"
 import type { BindingPlan, Scenario } from "../scenario/Scenario.ts"
 import * as Copies from "./copies.ts"
 import type { LogState } from "./figures.ts"
@@ -55,8 +55,7 @@ export class LetterBook {
   /** Time at which something happened to the dead letters of a binding last. */
   touchedMillis(plan: BindingPlan): number {
     return Math.max(
-      this.touched.get(deadLetterTopic(plan)) ?? Number.NEGATIVE_INFINITY,
-      this.touched.get(plan.name) ?? Number.NEGATIVE_INFINITY
+      ...[...deadLetterTopics(plan), plan.name].map((name) => this.touched.get(name) ?? Number.NEGATIVE_INFINITY)
     )
   }
 
@@ -123,7 +122,7 @@ export class LetterBook {
 
   private stored({ partition, copies }: Extract<Entry, { readonly _tag: "Stored" }>): void {
     const topic = partition.slice(0, partition.lastIndexOf("/"))
-    const isLetters = this.plans.some((plan) => deadLetterTopic(plan) === topic)
+    const isLetters = this.plans.some((plan) => deadLetterTopics(plan).includes(topic))
     for (const { offset, copy, isReadable, isReplay } of copies) {
       if (!isReadable) continue
       const replays = Copies.replaysOf(copy)

@@ -2,7 +2,7 @@
  * The records of all partitions with their states: records of main topics, and copies in retry topics.
  */
 
-import { deadLetterTopic, waitMillis } from "../scenario/retries.ts"
+import { deadLetterTopics, mainTopics, waitMillis } from "../scenario/retries.ts"
 import { beginMillis, planOf, type Scenario } from "../scenario/Scenario.ts"
 import type { LedgerRecord } from "./accounts.ts"
 import * as Copies from "./copies.ts"
@@ -74,12 +74,12 @@ export class RecordLogs {
     const [first] = this.copiesById.get(copy.id) ?? []
     const plan = first && planOf(this.scenario, first.binding)
     if (first === undefined || plan === undefined) return
-    if (copy.topic === deadLetterTopic(plan)) {
+    if (deadLetterTopics(plan).includes(copy.topic)) {
       this.letters.store(copy)
       return
     }
     if (isReplay) this.letters.replay(plan.name, copy)
-    const tier = copy.topic === plan.topic ? 0 : Copies.numberOf(copy, "retry-tier")
+    const tier = mainTopics(plan).includes(copy.topic) ? 0 : Copies.numberOf(copy, "retry-tier")
     const attempt = tier === 0 ? 1 : Copies.numberOf(copy, "retry-attempt")
     const delayMillis = tier === 0 ? 0 : waitMillis(plan.tiers[tier - 1]!, attempt)
     this.add({

@@ -5,7 +5,7 @@ import type { Snapshot } from "@eventbus/core"
 import type { FigureBook } from "../history/FigureBook.ts"
 import { figureKey, type LogState } from "../history/figures.ts"
 import { hasRemakes } from "../scenario/remakes.ts"
-import { groupOf, waitsGrow } from "../scenario/retries.ts"
+import { groupOf, mainTopics, waitsGrow } from "../scenario/retries.ts"
 import { type BindingPlan, planOf } from "../scenario/Scenario.ts"
 import type { FigureRule, Read } from "./FigureRule.ts"
 
@@ -68,7 +68,7 @@ const agreeing: FigureRule["check"] = (read, book) => {
       return `${process}: the greatest lag of ${name} is ${greatest}, not ${max}`
     const tiers = [...series].filter(([key]) => key.startsWith(`${figureKey("eventbus.retry.tier.depth", name)} `))
     const sum = tiers.reduce((all, [, value]) => all + value, 0)
-    const waiting = [...depths].reduce((all, [topic, lag]) => (topic === plan.topic ? all : all + lag), 0)
+    const waiting = [...depths].reduce((all, [topic, lag]) => (mainTopics(plan).includes(topic) ? all : all + lag), 0)
     if (sum !== waiting) return `${process}: the tiers of ${name} have lags of ${waiting}, and depths of ${sum}`
   }
   return undefined

@@ -6,6 +6,7 @@ import * as Copies from "../history/copies.ts"
 import type { LetterState, StoredCopy } from "../history/History.ts"
 import type { Ledger } from "../history/Ledger.ts"
 import { ownHeaders } from "../scenario/plannedRecords.ts"
+import { mainTopics } from "../scenario/retries.ts"
 import type { BindingPlan } from "../scenario/Scenario.ts"
 import { on, type Rule } from "./Rule.ts"
 
@@ -27,7 +28,7 @@ const untrue = (copy: Copy, plan: BindingPlan, key: string | null): string | und
   if (group !== plan.groupId) return `is for ${group}, and ${plan.groupId} replays it`
   const userHeaders = Object.entries(ownHeaders(copy.id)).map(([name, value]) => `${name}=${value}`)
   if (copy.userHeaders.join() !== userHeaders.join()) return `has headers ${copy.userHeaders.join()}`
-  if (copy.topic !== plan.topic && Copies.ownerOf(copy) !== plan.groupId) return "has no mark of its group"
+  if (!mainTopics(plan).includes(copy.topic) && Copies.ownerOf(copy) !== plan.groupId) return "has no mark of its group"
   if (copy.repeated.length > 0) return `has the header ${copy.repeated[0]} twice`
   if (copy.key !== key) return `has key ${copy.key}, and its record has ${key}`
   if ([...copy.headers.keys()].some((name) => name.startsWith("dlt-") || /^tier\d/.test(name)))

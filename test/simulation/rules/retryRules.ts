@@ -7,7 +7,16 @@ import type { Copy } from "../history/copies.ts"
 import * as Copies from "../history/copies.ts"
 import type { Ledger } from "../history/Ledger.ts"
 import { ownHeaders } from "../scenario/plannedRecords.ts"
-import { concurrencyOf, deadLetterTopic, nextTierAttempt, topicOf, topicOfTier } from "../scenario/retries.ts"
+import {
+  areOfOneTier,
+  concurrencyOf,
+  deadLetterTopic,
+  mainTopicOf,
+  mainTopics,
+  nextTierAttempt,
+  topicOf,
+  topicOfTier
+} from "../scenario/retries.ts"
 import type { BindingPlan } from "../scenario/Scenario.ts"
 import { beginMillis } from "../scenario/Scenario.ts"
 import { on, type Rule } from "./Rule.ts"
@@ -31,10 +40,10 @@ const dueTimes: Rule["check"] = on("Called", ({ partition, offsets, atMillis }, 
 const tierSlots: Rule["check"] = on("Called", ({ process, binding, partition, offsets }, ledger) => {
   const plan = ledger.planOf(binding)
   const topic = topicOf(partition)
-  if (topic === plan.topic) return undefined
+  if (mainTopics(plan).includes(topic)) return undefined
   const bound = concurrencyOf(plan, topic)
   const running = [...ledger.calls.values()].filter(
-    (call) => call.process === process && call.partition.startsWith(`${topic}/`)
+    (call) => call.process === process && call.binding === binding && areOfOneTier(plan, topicOf(call.partition), topic)
   )
   return running.length < bound
     ? undefined
@@ -114,15 +123,16 @@ const misdirected = (ledger: Ledger, record: LedgerRecord, assignment: Assignmen
 
 const destination = (
   plan: BindingPlan,
-  { plan: { behaviour }, tierAttempt: from }: LedgerRecord,
+  { plan: { behaviour }, tierAttempt: from, partition }: LedgerRecord,
   { failure }: FailedDelivery
 ) => {
-  const deadLetter = (reason: string) => ({ topic: deadLetterTopic(plan), place: undefined, reason })
+  const main = mainTopicOf(plan, topicOf(partition))
+  const deadLetter = (reason: string) => ({ topic: deadLetterTopic(main), place: undefined, reason })
   if (behaviour._tag === "Undecodable" || failure.tag === "Unwanted") return deadLetter("NON_RETRYABLE")
   const route = behaviour._tag === "Busy" && failure.tag === "Busy" ? behaviour.route : ({ _tag: "Next" } as const)
   const tierAttempt = nextTierAttempt(plan, from, route)
   if (tierAttempt !== undefined)
-    return { topic: topicOfTier(plan, tierAttempt.tier), place: tierAttempt, reason: undefined }
+    return { topic: topicOfTier(plan, tierAttempt.tier, main), place: tierAttempt, reason: undefined }
   const isMistaken = route._tag === "Tier" && route.tier > Math.max(from.tier, plan.tiers.length) && !skipsTiers(plan)
   return deadLetter(isMistaken ? "NON_RETRYABLE" : "RETRIES_EXHAUSTED")
 }

@@ -62,7 +62,7 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
     default: {
       const plan = scenario.bindings[action.binding]!
       const isOfLetters = action._tag === "Truncate" && action.of === "letters"
-      return change(memory, history, isOfLetters ? deadLetterTopic(plan) : plan.topic, action)
+      return change(memory, history, isOfLetters ? deadLetterTopic(plan.topic) : plan.topic, action)
     }
   }
 }
@@ -92,7 +92,8 @@ const isAway = ({ _tag }: BrokerError.BrokerError): boolean =>
 
 const publish = Effect.fnUntraced(function* (world: World, action: Extract<Action, { readonly _tag: "Publish" }>) {
   const { scenario, memory, history, handlerContext } = world
-  const { name, topic } = scenario.bindings[action.binding]!
+  const { name, topic: first } = scenario.bindings[action.binding]!
+  const { topic = first } = action
   const { clusterId } = world
   for (const [partition, records] of Map.groupBy(action.records, (record) => record.partition)) {
     yield* awaitPartition(memory, topic, partition)

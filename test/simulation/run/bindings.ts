@@ -5,7 +5,7 @@ import { Binding, type CircuitBreaker, CurrentTransaction, DeadLetter, RetryPoli
 import { Effect } from "effect"
 import { encoder, type Record, recordId } from "../scenario/plannedRecords.ts"
 import { defaultMaxReplays } from "../scenario/replays.ts"
-import { outputPartition, outputTopic } from "../scenario/retries.ts"
+import { mainTopics, outputPartition, outputTopic } from "../scenario/retries.ts"
 import type * as Plan from "../scenario/Scenario.ts"
 import {
   type BindingPlan,
@@ -24,7 +24,7 @@ export const makeBinding = (
   handlerContext: HandlerContext
 ) => {
   const settings = {
-    topic: plan.topic,
+    topic: plan.otherTopics.length === 0 ? plan.topic : mainTopics(plan),
     groupId: plan.groupId,
     value: recordId,
     concurrency,

@@ -6,7 +6,7 @@ import type { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import * as Copies from "../history/copies.ts"
 import type { Entry, Fact, History, Output, Remains, StoredCopy } from "../history/History.ts"
-import { deadLetterTopic, groupOf, outputTopic, retryTopics } from "../scenario/retries.ts"
+import { deadLetterTopics, groupOf, mainTopics, outputTopic, sourceTopics } from "../scenario/retries.ts"
 import type { BindingPlan } from "../scenario/Scenario.ts"
 
 export type Memory = MemoryBroker.MemoryBroker["Service"]
@@ -15,7 +15,7 @@ export type Memory = MemoryBroker.MemoryBroker["Service"]
 export const lag = Effect.fnUntraced(function* (memory: Memory, plans: ReadonlyArray<BindingPlan>) {
   const lagging: Array<Remains["lagging"][number]> = []
   for (const plan of plans) {
-    for (const topic of [plan.topic, ...retryTopics(plan)]) {
+    for (const topic of sourceTopics(plan)) {
       const partitions = yield* memory.partitionCount(topic)
       for (let partition = 0; partition < partitions; partition++) {
         const { logStart, logEnd } = yield* memory.offsets(topic, partition)
@@ -40,7 +40,7 @@ const textOf = ({ value }: ConsumerRecord.ConsumerRecord): string => new TextDec
 /** The records of all dead letter topics. Two services may share one. */
 export const deadLetters = Effect.fnUntraced(function* (memory: Memory, plans: ReadonlyArray<BindingPlan>) {
   const found: Array<Remains["deadLetters"][number]> = []
-  for (const topic of new Set(plans.map(deadLetterTopic))) {
+  for (const topic of new Set(plans.flatMap(deadLetterTopics))) {
     for (const record of yield* everything(memory, topic)) {
       const copy = Copies.read(record)
       const replays = copy === undefined ? 0 : Copies.replaysOf(copy)
@@ -92,7 +92,7 @@ export interface StoredCopies {
 }
 
 export const storedCopies = (plans: ReadonlyArray<BindingPlan>): StoredCopies => {
-  const mainTopics = new Set(plans.map(({ topic }) => topic))
+  const ofPlans = new Set(plans.flatMap(mainTopics))
   const seen = new Map<string, bigint>()
   const read: StoredCopies["read"] = (memory, clusterId, { topic, partition }) => {
     const name = `${topic}/${partition}`
@@ -101,7 +101,7 @@ export const storedCopies = (plans: ReadonlyArray<BindingPlan>): StoredCopies =>
     const copies = log.flatMap((record): ReadonlyArray<StoredCopy> => {
       const copy = record.offset < from ? undefined : Copies.read(record)
       if (copy === undefined) return []
-      const isMain = mainTopics.has(topic)
+      const isMain = ofPlans.has(topic)
       // Every producer may write any headers to a main topic.
       if (isMain && !Copies.isBound(copy, record, clusterId)) return []
       const isReplay = isMain || copy.headers.has("replay-group")

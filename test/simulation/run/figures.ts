@@ -4,7 +4,7 @@
 import type { EventBusConnector } from "@eventbus/core"
 import { Context, Effect, Metric } from "effect"
 import { figureKey, type LogState, labelsOf, type Reading } from "../history/figures.ts"
-import { deadLetterTopic, groupOf } from "../scenario/retries.ts"
+import { deadLetterTopics, groupOf } from "../scenario/retries.ts"
 import type { BindingPlan } from "../scenario/Scenario.ts"
 import type * as Cluster from "./cluster.ts"
 
@@ -52,10 +52,11 @@ export const read = ({ registry, connector, memory, plans, change }: ReadOptions
       const snapshot = snapshots.find(({ name }) => name === plan.name)
       for (const { topic, partition } of snapshot?.partitions ?? [])
         logs.set(`${topic}/${partition}`, runSync(logOf(memory, topic, partition, groupOf(plan, topic))))
-      const letters = deadLetterTopic(plan)
-      const count = runSync(memory.partitionCount(letters))
-      for (let partition = 0; partition < count; partition++)
-        logs.set(`${letters}/${partition}`, runSync(logOf(memory, letters, partition, undefined)))
+      for (const letters of deadLetterTopics(plan)) {
+        const count = runSync(memory.partitionCount(letters))
+        for (let partition = 0; partition < count; partition++)
+          logs.set(`${letters}/${partition}`, runSync(logOf(memory, letters, partition, undefined)))
+      }
     }
     return { series, snapshots, logs }
   })

@@ -3,6 +3,7 @@
  * must see every one of them, or they prove nothing.
  */
 import { Effect } from "effect"
+import { secondTopic } from "../scenario/secondTopic.ts"
 import { figureBugs } from "./bugs/figureBugs.ts"
 import { ownerBugs } from "./bugs/ownerBugs.ts"
 import type { PlantedBug } from "./bugs/PlantedBug.ts"
@@ -198,6 +199,12 @@ const bugs: ReadonlyArray<PlantedBug> = [
     seenBy: ["publishing"],
     needs: some((plan) => plan.tiers.length > 1 && new Set(plan.tiers.map((tier) => tier.delayMillis)).size > 1),
     sabotage: { copies: (copy) => [{ ...copy, topic: copy.topic.replace(/retry-1$/, "retry-2") }] }
+  },
+  {
+    title: "sends copies of a second topic to the topics of the first",
+    seenBy: ["publishing"],
+    needs: some((plan) => plan.otherTopics.length > 0),
+    sabotage: { copies: (copy) => [{ ...copy, topic: copy.topic.replace(`${secondTopic}.`, "orders.") }] }
   },
   {
     title: "believes the headers of a record of the main topic",

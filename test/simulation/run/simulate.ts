@@ -13,7 +13,7 @@ import { figureRules } from "../rules/figureRules.ts"
 import { remakeRules } from "../rules/remakeRules.ts"
 import { rules } from "../rules/rules.ts"
 import { hasRemakes } from "../scenario/remakes.ts"
-import { outputPartitions, outputTopic, retryGroups } from "../scenario/retries.ts"
+import { mainTopics, outputPartitions, outputTopic, retryGroups } from "../scenario/retries.ts"
 import { type Action, beginMillis, isDown, type Scenario } from "../scenario/Scenario.ts"
 import { act, type World } from "./actions.ts"
 import * as Cluster from "./cluster.ts"
@@ -168,7 +168,9 @@ const makeWorld = Effect.fnUntraced(function* (scenario: Scenario, history: Hist
       })
   )
   for (const plan of bindings) {
-    if (plan.service === 0) yield* memory.createTopic(plan.topic, { partitions: plan.partitions })
+    // The second service reads the first one's topic.
+    for (const topic of plan.service === 0 ? mainTopics(plan) : [])
+      yield* memory.createTopic(topic, { partitions: plan.partitions })
     if (plan.listener === "transactional")
       yield* memory.createTopic(outputTopic(plan), { partitions: outputPartitions(plan) })
   }

@@ -95,6 +95,8 @@ export interface BindingPlan {
   /** Bindings of one service run together in its processes. Another service is another program, which shares no connector with them. */
   readonly service: number
   readonly topic: string
+  /** More topics that the same binding reads, each with as many partitions. */
+  readonly otherTopics: ReadonlyArray<string>
   readonly groupId: string
   readonly partitions: number
   readonly listener: "single" | "batch" | "whole-batch" | "transactional"
@@ -128,6 +130,8 @@ export type Action = { readonly atMillis: number } & (
   | {
       readonly _tag: "Publish"
       readonly binding: number
+      /** One of the binding's other topics. Default: its first one. */
+      readonly topic?: string
       readonly records: ReadonlyArray<RecordPlan>
       /** The same records as other bindings of the topic read them. */
       readonly others: ReadonlyArray<{ readonly binding: number; readonly records: ReadonlyArray<RecordPlan> }>

@@ -104,6 +104,7 @@ export const drawBinding = (random: Random.Random, index: number): BindingPlan =
     name,
     service: 0,
     topic: name,
+    otherTopics: [],
     groupId: `${name}-readers`,
     partitions: random.between(1, 6),
     listener,

@@ -16,21 +16,40 @@ export const waitMillis = (
   attempt: number
 ): number => Math.round(delayMillis * multiplier ** (attempt - 1))
 
-export const topicOfTier = (plan: BindingPlan, tier: number): string => {
+/** The topics that a binding reads beside its retry topics. */
+export const mainTopics = (plan: Pick<BindingPlan, "topic" | "otherTopics">): ReadonlyArray<string> => [
+  plan.topic,
+  ...plan.otherTopics
+]
+
+/** The main topic of a topic that a binding reads or publishes to. */
+export const mainTopicOf = (plan: BindingPlan, topic: string): string =>
+  mainTopics(plan).find((main) => topic === main || topic.startsWith(`${main}.`)) ?? plan.topic
+
+/** Each main topic has retry topics of its own. */
+export const topicOfTier = (plan: BindingPlan, tier: number, main: string): string => {
   let first = tier
   // Neighbours with equal delays share a topic, which has the name of the first of them.
   while (first > 1 && plan.tiers[first - 2]!.delayMillis === plan.tiers[first - 1]!.delayMillis) first--
-  return `${plan.topic}.retry-${first}`
+  return `${main}.retry-${first}`
 }
 
 /** Retry topics of a plan, each once. */
 export const retryTopics = (plan: BindingPlan): ReadonlyArray<string> => [
-  ...new Set(plan.tiers.map((_, index) => topicOfTier(plan, index + 1)))
+  ...new Set(mainTopics(plan).flatMap((main) => plan.tiers.map((_, index) => topicOfTier(plan, index + 1, main))))
 ]
 
 /** Largest number of concurrent handlers of a retry topic: the most that one of its tiers allows. */
 export const concurrencyOf = (plan: BindingPlan, topic: string): number =>
-  Math.max(...plan.tiers.filter((_, index) => topicOfTier(plan, index + 1) === topic).map((tier) => tier.concurrency))
+  Math.max(
+    ...plan.tiers
+      .filter((_, index) => topicOfTier(plan, index + 1, mainTopicOf(plan, topic)) === topic)
+      .map((tier) => tier.concurrency)
+  )
+
+/** Whether two topics are those of the same tier, each of its main topic. */
+export const areOfOneTier = (plan: BindingPlan, topic: string, other: string): boolean =>
+  topic.slice(mainTopicOf(plan, topic).length) === other.slice(mainTopicOf(plan, other).length)
 
 /** Whether the wait in a retry topic depends on the number of the delivery. */
 export const waitsGrow = (plan: BindingPlan, topic: string): boolean =>
@@ -42,7 +61,9 @@ export const waitsGrow = (plan: BindingPlan, topic: string): boolean =>
 /** The topic in the name of a partition. */
 export const topicOf = (partition: string): string => partition.slice(0, partition.lastIndexOf("/"))
 
-export const deadLetterTopic = (plan: BindingPlan): string => `${plan.topic}.DLT`
+export const deadLetterTopic = (main: string): string => `${main}.DLT`
+
+export const deadLetterTopics = (plan: BindingPlan): ReadonlyArray<string> => mainTopics(plan).map(deadLetterTopic)
 
 /** The topic that transactional handlers publish to. */
 export const outputTopic = (plan: BindingPlan): string => `${plan.name}.out`
@@ -52,12 +73,15 @@ const mostPartitions = 12
 
 /** Each source partition has an output partition of its own, so that no reader waits for the open transaction of another one. */
 export const outputPartition = (plan: BindingPlan, topic: string, partition: number): number =>
-  (retryTopics(plan).indexOf(topic) + 1) * mostPartitions + partition
+  sourceTopics(plan).indexOf(topic) * mostPartitions + partition
 
-export const outputPartitions = (plan: BindingPlan): number => (retryTopics(plan).length + 1) * mostPartitions
+export const outputPartitions = (plan: BindingPlan): number => sourceTopics(plan).length * mostPartitions
+
+/** Every topic that a binding reads. */
+export const sourceTopics = (plan: BindingPlan): ReadonlyArray<string> => [...mainTopics(plan), ...retryTopics(plan)]
 
 export const groupOf = (plan: BindingPlan, topic: string): string =>
-  plan.tierConsumer === "separate" && topic !== plan.topic ? `${plan.groupId}.retry` : plan.groupId
+  plan.tierConsumer === "separate" && !mainTopics(plan).includes(topic) ? `${plan.groupId}.retry` : plan.groupId
 
 /** Groups that read the retry topics of a plan. */
 export const retryGroups = (plan: BindingPlan): ReadonlyArray<string> =>

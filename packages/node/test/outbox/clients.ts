@@ -6,6 +6,7 @@ import knex from "knex"
 import { Kysely, PostgresDialect } from "kysely"
 import type pg from "pg"
 import postgres from "postgres"
+import { DataSource, EntitySchema } from "typeorm"
 import type { Schema } from "./postgres.ts"
 import { prismaOn } from "./prisma.ts"
 
@@ -72,6 +73,21 @@ const withKnex = ({ url }: Schema): Client => {
   return { transaction, outside: db, close: () => db.destroy() }
 }
 
+const orders = new EntitySchema<{ readonly id: string }>({
+  name: "orders",
+  columns: { id: { type: "text", primary: true } }
+})
+
+const withTypeOrm = ({ url }: Schema): Client => {
+  const source = new DataSource({ type: "postgres", url, entities: [orders] })
+  const transaction = async (work: Work) => {
+    if (!source.isInitialized) await source.initialize()
+    return source.transaction((manager) => work(manager, (id) => manager.insert(orders, { id })))
+  }
+  // Its manager looks like that of a transaction, and takes any connection.
+  return { transaction, outside: source.manager, close: () => source.destroy() }
+}
+
 /** The plain seam: a function over whatever client. */
 const withFunction = (schema: Schema): Client => ({
   ...withPg(schema),
@@ -89,5 +105,6 @@ export const clients: { readonly [name: string]: (schema: Schema) => Client } = 
   Prisma: withPrisma,
   "postgres.js": withPostgresJs,
   Knex: withKnex,
+  TypeORM: withTypeOrm,
   "a function": withFunction
 }

@@ -11,7 +11,8 @@ export class OrdersController {
   @Inject(Gateway) readonly gateway!: Gateway
   @Inject(EventBusService) readonly bus!: EventBusService
 
-  @EventPattern(orders.topic)
+  // A strict compiler needs `<string>` with Nest 12, whose types otherwise refuse the second parameter.
+  @EventPattern<string>(orders.topic)
   async onOrder(@Payload() order: { readonly id: string }, @Ctx() _context: KafkaContext) {
     await charge(order.id, new AbortController().signal)
     this.gateway.settle(order.id)

@@ -8,5 +8,12 @@ export const service = (): Promise<typeof Service> => {
   return shared.eventbus
 }
 
+/** Starts the bus. At SIGTERM it drains, and the process ends. */
+export const start = async (): Promise<void> => {
+  const { bus, stopAtSigterm } = await service()
+  stopAtSigterm(() => process.exit(0))
+  await bus.start()
+}
+
 /** The admin API, probes and metrics. */
 export const answer = async (request: Request): Promise<Response> => (await service()).admin.handler(request)

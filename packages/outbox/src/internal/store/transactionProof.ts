@@ -38,7 +38,7 @@ export const proveTransaction = (
 
 /** PostgreSQL 25P01 (no active SQL transaction), MySQL 1305 (the savepoint does not exist), and the words of clients that know that their transaction has ended. */
 const refusal = new RegExp(
-  `\\b25P01\\b|\\b${savepoint} does not exist\\b|\\btransaction\\b.*\\balready (closed|committed|complete|rolled back)\\b`,
+  `\\b25P01\\b|\\b${savepoint} does not exist\\b|\\b(transaction|query runner)\\b.*\\balready (closed|committed|complete|released|rolled back)\\b`,
   "i"
 )
 
