@@ -42,7 +42,7 @@ interface Call {
 }
 
 /** What the workers were asked for. */
-class Calls extends Context.Service<Calls, Array<Call>>()("test/strategy/Calls") {}
+export class Calls extends Context.Service<Calls, Array<Call>>()("test/strategy/Calls") {}
 
 const worker = (calls: Array<Call>, group: Group) => (event: object) =>
   Effect.clockWith((clock): Effect.Effect<void, Invalid | Unavailable> => {
@@ -99,7 +99,10 @@ const inTime = (seconds: ReadonlyArray<number>, waits: ReadonlyArray<number>, la
   seconds.every((each, index) => each * 1_000 <= waits[index]! && waits[index]! <= each * 1_000 + lateMillis)
 
 /** Each topic gets a good event, the same command again, one of each kind of poison, and at last one whose work stays unavailable. */
-export const tell = Effect.fnUntraced(function* (prefix: string, lateMillis: number) {
+export const tell = (prefix: string, lateMillis: number): Effect.Effect<void, never, TestBus.TestBus | Calls> =>
+  Effect.orDie(told(prefix, lateMillis))
+
+const told = Effect.fnUntraced(function* (prefix: string, lateMillis: number) {
   const bus = yield* TestBus.TestBus
   const calls = yield* Calls
   for (const topic of topics) {

@@ -55,7 +55,10 @@ export const areOfOneTier = (plan: BindingPlan, topic: string, other: string): b
 export const waitsGrow = (plan: BindingPlan, topic: string): boolean =>
   plan.tiers.some(
     ({ delayMillis, multiplier, maxAttempts }, index) =>
-      delayMillis > 0 && multiplier > 1 && maxAttempts > 1 && topicOfTier(plan, index + 1) === topic
+      delayMillis > 0 &&
+      multiplier > 1 &&
+      maxAttempts > 1 &&
+      topicOfTier(plan, index + 1, mainTopicOf(plan, topic)) === topic
   )
 
 /** The topic in the name of a partition. */

@@ -60,7 +60,7 @@ export const unique = (what: string): string => `contract-${what}-${globalThis.c
 export const orders: Effect.Effect<Topic.Topic<Order>, unknown, MessageBroker> = Effect.gen(function* () {
   const topic = Topic.json(unique("orders"), Order)
   const broker = yield* MessageBroker
-  const names = [topic.name, `${topic.name}-retry`, `${topic.name}-retry-2`, `${topic.name}-dlq`]
+  const names = [topic.name, `${topic.name}-retry`, `${topic.name}-dlq`]
   yield* broker.declareTopics(names.map((name) => ({ name, partitions: 1 })))
   return topic
 })

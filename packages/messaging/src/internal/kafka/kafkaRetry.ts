@@ -4,13 +4,12 @@ import type * as TopicName from "@eventbus/core/TopicName"
 import type { Naming } from "../../ConsumerDescription.ts"
 import type { MessageRetry } from "../../MessageRetry.ts"
 
-/** One delivery in a retry topic after each wait; or, without retry topics, attempts in place with the same waits. */
+/** All waits in one retry topic, each by the number of its delivery; or, without retry topics, attempts in place with the same waits. */
 export const policyOf = (retry: MessageRetry): RetryPolicy.RetryPolicy =>
   retry.retryTopicsEnabled
     ? RetryPolicy.tiered({
         blocking: { maxAttempts: 1 },
-        tiers: retry.waits.map((delay) => ({ delay, maxAttempts: 1 })),
-        equalDelays: "share"
+        tiers: retry.waits.length === 0 ? [] : [growing(retry)]
       })
     : RetryPolicy.blocking({
         maxAttempts: retry.maxAttempts,
@@ -20,7 +19,14 @@ export const policyOf = (retry: MessageRetry): RetryPolicy.RetryPolicy =>
         jitter: 0
       })
 
-/** `{topic}-retry`, and `{topic}-retry-{n}` for the further waits of a retry; `{topic}-dlq`. With the group behind the topic, where groups share it. */
+const growing = (retry: MessageRetry) => ({
+  delay: retry.initialIntervalMillis,
+  multiplier: retry.multiplier,
+  maxDelay: retry.maxIntervalMillis,
+  maxAttempts: retry.waits.length
+})
+
+/** `{topic}-retry` and `{topic}-dlq`. With the group behind the topic, where groups share it. */
 export const namings: Readonly<Record<Naming, TopicName.NamingStrategy>> = {
   topic: namingBy("topic", ({ topic }) => topic),
   group: namingBy("group", ({ topic, groupId }) => `${topic}-${groupId}`)
@@ -29,12 +35,12 @@ export const namings: Readonly<Record<Naming, TopicName.NamingStrategy>> = {
 function namingBy(name: string, prefix: (source: TopicName.Source) => string): TopicName.NamingStrategy {
   return {
     name: `messaging by ${name}`,
-    retry: (source, tier) => (tier === 1 ? `${prefix(source)}-retry` : `${prefix(source)}-retry-${tier}`),
+    retry: (source) => `${prefix(source)}-retry`,
     deadLetter: (source) => `${prefix(source)}-dlq`
   }
 }
 
-const derived = /-(?:retry(?:-\d+)?|dlq)$/
+const derived = /-(?:retry|dlq)$/
 
 /** The topic of a consumer that a name is derived from, or the name itself. */
 export const sourceOf = (name: string, sources: ReadonlySet<string>, groupId: string): string => {
