@@ -1,8 +1,8 @@
 /** One story of the error handling strategy, told in memory and on a real Kafka: the consumers of the file as it is, with names of topics and groups by variables. */
 import { assert } from "@effect/vitest"
 import { Configuration } from "@eventbus/config"
-import { IdempotencyStore } from "@eventbus/core"
-import { TestBus } from "@eventbus/testkit"
+import { type BrokerError, IdempotencyStore, type Serde } from "@eventbus/core"
+import { type NotSettled, TestBus } from "@eventbus/testkit"
 import { Context, Effect, Layer } from "effect"
 import * as Strategy from "../src/strategy/strategy.ts"
 import { Invalid, Unavailable, Workers } from "../src/strategy/workers.ts"
@@ -99,7 +99,14 @@ const inTime = (seconds: ReadonlyArray<number>, waits: ReadonlyArray<number>, la
   seconds.every((each, index) => each * 1_000 <= waits[index]! && waits[index]! <= each * 1_000 + lateMillis)
 
 /** Each topic gets a good event, the same command again, one of each kind of poison, and at last one whose work stays unavailable. */
-export const tell = Effect.fnUntraced(function* (prefix: string, lateMillis: number) {
+export const tell = Effect.fnUntraced(function* (
+  prefix: string,
+  lateMillis: number
+): Effect.fn.Return<
+  void,
+  NotSettled.NotSettled | Serde.EncodeFailure | BrokerError.BrokerError,
+  TestBus.TestBus | Calls
+> {
   const bus = yield* TestBus.TestBus
   const calls = yield* Calls
   for (const topic of topics) {
