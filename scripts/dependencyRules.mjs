@@ -14,6 +14,7 @@ const siblings = {
   outbox: ["core"],
   node: ["config", "core", "kafkajs", "outbox", "schema-registry", "testkit"],
   nestjs: ["node"],
+  rabbitmq: ["core", "messaging"],
   redis: ["core"],
   "schema-registry": ["core"],
   avro: ["core", "schema-registry"],
@@ -28,9 +29,10 @@ const siblings = {
 /** Programs that run in CI: they may import everything, and nobody imports them. */
 const programs = ["examples", "benchmarks"]
 
-/** The Kafka client, with the packages that may import it (tests included). */
+/** The clients of brokers, with the packages that may import each (tests included). */
 const clients = {
-  kafkajs: ["kafkajs", "benchmarks", "kafka-runner"]
+  kafkajs: ["kafkajs", "benchmarks", "kafka-runner"],
+  amqplib: ["rabbitmq", "benchmarks"]
 }
 
 /**
@@ -111,7 +113,7 @@ const declaredRooms = Object.entries(rooms).map(([name, order]) => `^packages/${
 
 const clientRules = Object.entries(clients).map(([client, owners]) => ({
   name: `${client.replace(/\W+/g, "-")}-outside-its-adapter`,
-  comment: `${client} is imported only by ${owners.join(", ")}: everything else knows Kafka as the Broker port.`,
+  comment: `${client} is imported only by ${owners.join(", ")}: everything else knows the broker by its port.`,
   severity: "error",
   from: { path: "^(packages|test|scripts)/", pathNot: `^packages/${oneOf(owners)}/` },
   // The whole of the specifier: packages/kafkajs is not the client.

@@ -1,0 +1,2 @@
+export * as RabbitMq from "./RabbitMq.ts"
+export * as RabbitMqError from "./RabbitMqError.ts"

@@ -1,0 +1,34 @@
+/**
+ * The names of exchanges and queues.
+ *
+ * A queue's name has its topic and its group, parted by a colon. Colons inside of them are escaped, so that no two of them share a queue.
+ */
+
+/** Names under the prefixes of a program. */
+export interface Names {
+  /** The exchange of a topic. */
+  readonly exchange: (topic: string) => string
+  /** The queue of a group. All groups that read a dead letter topic share its queue, since a dead letter is in one place. */
+  readonly queue: (topic: string, groupId: string) => string
+  /** The queue of the dead letters of a topic that ends in `-dlq`. */
+  readonly deadLetters: (deadLetterTopic: string) => string
+}
+
+export const deadLetterTopic = (topic: string): string => `${topic}-dlq`
+
+export const isDeadLetterTopic = (topic: string): boolean => topic.endsWith("-dlq")
+
+/** The queue in which messages of a queue wait so many milliseconds. */
+export const retryQueue = (queue: string, wait: number): string => `${queue}:retry:${wait}`
+
+const escaped = (text: string): string => text.replaceAll("%", "%25").replaceAll(":", "%3A")
+
+export const makeNames = (prefixes: { readonly exchangePrefix: string; readonly queuePrefix: string }): Names => {
+  const deadLetters = (topic: string) => `${prefixes.queuePrefix}.${escaped(topic)}`
+  return {
+    exchange: (topic) => `${prefixes.exchangePrefix}.${topic}`,
+    queue: (topic, groupId) =>
+      isDeadLetterTopic(topic) ? deadLetters(topic) : `${prefixes.queuePrefix}.${escaped(topic)}:${escaped(groupId)}`,
+    deadLetters
+  }
+}
