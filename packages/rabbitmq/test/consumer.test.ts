@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DeadLetterHeaders, Message, MessageConsumer, Topic } from "@eventbus/messaging"
 import { Deferred, Effect, Schema } from "effect"
-import { onRabbitMq, taken, testBroker } from "./rabbit.ts"
+import { onRabbitMq, letters, testBroker } from "./rabbit.ts"
 
 const orders = Topic.json("orders", Schema.Struct({ id: Schema.Number }))
 const messageOf = (id: number, key?: string) =>
@@ -15,7 +15,7 @@ onRabbitMq("a consumer", () => {
     Effect.gen(function* () {
       const { broker, prefix } = yield* testBroker()
       const seen: Array<unknown> = []
-      const letters: Array<string> = []
+      const told: Array<string> = []
       const done = yield* Deferred.make<void>()
       const consumer = MessageConsumer.make({
         topics: [orders],
@@ -35,7 +35,7 @@ onRabbitMq("a consumer", () => {
       })
       yield* broker.consume(consumer, {
         onDeadLetter: (topic) => {
-          letters.push(topic)
+          told.push(topic)
           Deferred.doneUnsafe(done, Effect.void)
         }
       })
@@ -46,9 +46,8 @@ onRabbitMq("a consumer", () => {
         [1, "k1", 2, "a", true],
         [1, "k1", 3, "a", true]
       ])
-      assert.deepStrictEqual(letters, ["orders"])
-      const [letter] = yield* taken(`${prefix}.orders-dlq`)
-      console.log(letter)
+      assert.deepStrictEqual(told, ["orders"])
+      const [letter] = yield* letters(`${prefix}.orders-dlq`)
       assert.strictEqual(letter?.properties.headers?.[DeadLetterHeaders.names.retryCount], "2")
     }).pipe(Effect.scoped)
   )

@@ -52,12 +52,12 @@ export const asOperator = <A>(requests: (channel: Channel) => Promise<A>): Effec
     }
   })
 
-/** All messages of a queue, which are taken out of it. */
-export const taken = (queue: string): Effect.Effect<ReadonlyArray<GetMessage>> =>
+/** All messages of a queue, the oldest first. They stay there. */
+export const letters = (queue: string): Effect.Effect<ReadonlyArray<GetMessage>> =>
   asOperator(async (channel) => {
     const all: Array<GetMessage> = []
     for (;;) {
-      const next = await channel.get(queue, { noAck: true })
+      const next = await channel.get(queue)
       if (next === false) return all
       all.push(next)
     }
