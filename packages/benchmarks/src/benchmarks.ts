@@ -11,6 +11,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   keys: async () => (await import("./keys.ts")).keys,
   tiers: async () => (await import("./tiers.ts")).tiers,
   breaker: async () => (await import("./breaker.ts")).breaker,
+  rabbitmq: async () => (await import("./rabbitmq.ts")).rabbitmq,
   configuration: async () => (await import("./configuration.ts")).configuration,
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   memory: async () => (await import("./memory.ts")).memory,
