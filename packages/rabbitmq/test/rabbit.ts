@@ -4,6 +4,7 @@
  * Each test has names under a prefix of its own, and deletes them.
  */
 import type { MessageBroker } from "@eventbus/messaging/MessageBroker"
+import type * as MessageConsumer from "@eventbus/messaging/MessageConsumer"
 import { RabbitMq } from "@eventbus/rabbitmq"
 import { type Channel, type ChannelModel, connect, type GetMessage } from "amqplib"
 import { Effect, Redacted, type Scope } from "effect"
@@ -86,11 +87,17 @@ export interface TestBroker {
 }
 
 /** Names that a consumer declares. */
-const namesOf = (prefix: string, topic: string, groupId: string, waits: ReadonlyArray<number>) => {
+const namesOf = (
+  prefix: string,
+  topic: string,
+  { groupId, naming, retry }: Pick<MessageConsumer.MessageConsumer<unknown>, "groupId" | "naming" | "retry">
+) => {
+  const letters = `${prefix}.${topic}${naming === "group" ? `-${groupId}` : ""}-dlq`
+  const waits = retry?.waits ?? defaultWaits
   const queue = topic.endsWith("-dlq") ? `${prefix}.${topic}` : `${prefix}.${topic}:${groupId}`
   return {
-    queues: [queue, `${prefix}.${topic}-dlq`, ...waits.map((wait) => `${queue}:retry:${wait}`)],
-    exchanges: [`${prefix}.${topic}`, `${prefix}.${topic}-dlq`]
+    queues: [queue, letters, ...waits.map((wait) => `${queue}:retry:${wait}`)],
+    exchanges: [`${prefix}.${topic}`, letters]
   }
 }
 
@@ -117,7 +124,7 @@ export const testBroker = Effect.fnUntraced(function* (
     },
     consume: (consumer, observer) => {
       for (const { name } of consumer.topics) {
-        const names = namesOf(prefix, name, consumer.groupId, consumer.retry?.waits ?? defaultWaits)
+        const names = namesOf(prefix, name, consumer)
         for (const queue of names.queues) queues.add(queue)
         for (const exchange of names.exchanges) exchanges.add(exchange)
       }

@@ -14,7 +14,7 @@ import { type BrokerContext, startConsumer } from "./consumer.ts"
 import * as Failures from "./failures.ts"
 import { healthOf } from "./health.ts"
 import { outgoingOf } from "./messages.ts"
-import { makeNames, retryQueue } from "./names.ts"
+import { deadLetterTopic, makeNames, retryQueue } from "./names.ts"
 import { Publisher, ticksOfLimit } from "./publisher.ts"
 import type { Reading } from "./session.ts"
 import type { Settings } from "./settings.ts"
@@ -136,7 +136,7 @@ const whileOpen = (
 /** What the consumer reads, with the names and waits that it needs. Fails for what RabbitMQ cannot have. */
 const planOf = <T, E, R>(
   { settings, names }: BrokerContext,
-  { topics, groupId, retry = settings.retry }: MessageConsumer<T, E, R>
+  { topics, groupId, naming, retry = settings.retry }: MessageConsumer<T, E, R>
 ): Result.Result<ReadonlyArray<Reading<unknown>>, RabbitMqError> => {
   const waits = retry.retryTopicsEnabled ? [...new Set(retry.waits)] : []
   if (waits.length > maxWaits) {
@@ -146,12 +146,13 @@ const planOf = <T, E, R>(
   const plans = topics.map(
     (topic): Reading<unknown> => ({
       ...{ topic: topic.name, queue: names.queue(topic.name, groupId), waits },
+    letters: deadLetterTopic(topic.name, groupId, naming),
       of: topic as Reading<unknown>["of"]
     })
   )
   const longest = plans
-    .flatMap(({ topic, queue }) => [
-      names.exchange(`${topic}-dlq`),
+    .flatMap(({ letters, queue }) => [
+      names.exchange(letters),
       queue,
       ...waits.map((wait) => retryQueue(queue, wait))
     ])

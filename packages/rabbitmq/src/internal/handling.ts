@@ -21,7 +21,7 @@ import * as Result from "effect/Result"
 import { backoff } from "./backoff.ts"
 import { accountOf, DeliveryLimitReached, type Verdict } from "./deadLetterAccount.ts"
 import { copyTo, decode, type Incoming, incomingOf, retryCopy } from "./messages.ts"
-import { deadLetterTopic, isDeadLetterTopic, type Names } from "./names.ts"
+import { isDeadLetterTopic, type Names } from "./names.ts"
 import type { Outgoing, Publisher } from "./publisher.ts"
 import type { Delivery } from "./session.ts"
 
@@ -198,8 +198,8 @@ const deadLetter = <T, E, R>(
   { delivery, incoming }: Omit<Received<T>, "message">,
   verdict: Verdict
 ): Effect.Effect<void> => {
-  const { topic } = delivery.plan
-  const exchange = context.names.exchange(deadLetterTopic(topic))
+  const { topic, letters } = delivery.plan
+  const exchange = context.names.exchange(letters)
   return Effect.gen(function* () {
     const account = accountOf(topic, incoming.attempt, verdict, yield* Clock.currentTimeMillis)
     const isCopied = yield* copyUntilConfirmed(context, delivery, copyTo(incoming, exchange, account))

@@ -4,6 +4,8 @@
  * A queue's name has its topic and its group, parted by a colon. Colons inside of them are escaped, so that no two of them share a queue.
  */
 
+import type { Naming } from "@eventbus/messaging/MessageConsumer"
+
 /** Names under the prefixes of a program. */
 export interface Names {
   /** The exchange of a topic. */
@@ -14,7 +16,9 @@ export interface Names {
   readonly deadLetters: (deadLetterTopic: string) => string
 }
 
-export const deadLetterTopic = (topic: string): string => `${topic}-dlq`
+/** The topic of a group's dead letters, which groups share unless they are named by group. */
+export const deadLetterTopic = (topic: string, groupId: string, naming: Naming): string =>
+  naming === "group" ? `${topic}-${groupId}-dlq` : `${topic}-dlq`
 
 export const isDeadLetterTopic = (topic: string): boolean => topic.endsWith("-dlq")
 

@@ -11,13 +11,15 @@
  */
 import type { Channel, ChannelModel } from "amqplib"
 import * as Failures from "./failures.ts"
-import { deadLetterTopic, isDeadLetterTopic, type Names, retryQueue } from "./names.ts"
+import { isDeadLetterTopic, type Names, retryQueue } from "./names.ts"
 import type { Settings } from "./settings.ts"
 
 /** What a consumer of one topic needs. */
 export interface GroupPlan {
   readonly topic: string
   readonly queue: string
+  /** The topic of its dead letters. */
+  readonly letters: string
   /** The distinct waits of its retries in milliseconds. */
   readonly waits: ReadonlyArray<number>
 }
@@ -60,9 +62,8 @@ export const declareGroup = async (
   channel: Channel,
   names: Names,
   settings: Settings,
-  { topic, queue, waits }: GroupPlan
+  { topic, queue, letters, waits }: GroupPlan
 ): Promise<void> => {
-  const letters = deadLetterTopic(topic)
   await declareTopic(channel, names, letters)
   await declareTopic(channel, names, topic)
   if (!isDeadLetterTopic(topic)) {

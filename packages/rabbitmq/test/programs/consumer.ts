@@ -1,0 +1,36 @@
+/** A consumer as a process that a test kills. It appends each message that it handles to a file, before the message is acknowledged. */
+import { appendFileSync } from "node:fs"
+import { MessageBroker, MessageConsumer } from "@eventbus/messaging"
+import { RabbitMq } from "@eventbus/rabbitmq"
+import { Effect, Layer, Redacted } from "effect"
+import { numbers, taskOf } from "./task.ts"
+
+const { host, username, password, vhost, prefix, journal } = taskOf(process.env["TASK"] ?? "{}")
+
+const consumer = MessageConsumer.make({
+  topics: [numbers],
+  groupId: "killed",
+  handle: ({ payload: { number } }) =>
+    Effect.sync(() => appendFileSync(journal, `${number}\n`)).pipe(
+      // Some are at work when the process is killed.
+      Effect.andThen(number % 7 === 0 ? Effect.sleep("2 millis") : Effect.void)
+    )
+})
+
+const program = Effect.gen(function* () {
+  const broker = yield* MessageBroker.MessageBroker
+  yield* broker.consume(consumer, { onDeadLetter: () => {} })
+  yield* Effect.never
+}).pipe(
+  Effect.scoped,
+  Effect.provide(
+    Layer.orDie(
+      RabbitMq.layer({
+        hosts: [host],
+        ...{ username, vhost, password: Redacted.make(password), exchangePrefix: prefix, queuePrefix: prefix }
+      })
+    )
+  )
+)
+
+Effect.runFork(program)
