@@ -4,7 +4,7 @@
  * RabbitMQ is the local one, unless `RABBITMQ_TEST=amqp://user:password@host:port/vhost` names another.
  */
 import { Serde } from "@eventbus/core"
-import { MessageBroker, MessageBrokerFactory, MessageConsumer, MessageRetry, Topic } from "@eventbus/messaging"
+import { MessageBroker, MessageBrokerFactory, MessageConsumer, type MessageRetry, Topic } from "@eventbus/messaging"
 import { RabbitMq } from "@eventbus/rabbitmq"
 import { type ChannelModel, type ConfirmChannel, connect } from "amqplib"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
@@ -82,7 +82,12 @@ const confirmed =
     })
 
 /** The same by effects: one fiber for each of those at once, as programs on Effect have. */
-const sendAll = (send: (number: number) => Effect.Effect<unknown, string>, from: number, to: number, concurrency: number) => {
+const sendAll = (
+  send: (number: number) => Effect.Effect<unknown, string>,
+  from: number,
+  to: number,
+  concurrency: number
+) => {
   let next = from
   const worker = Effect.whileLoop({ while: () => next < to, body: () => send(next++), step: () => {} })
   return Effect.all(
@@ -124,7 +129,9 @@ const participant = (
 })
 
 const publishing = (
-  work: (round: Round) => Effect.Effect<(from: number, to: number) => Effect.Effect<unknown, unknown>, unknown, Scope.Scope>
+  work: (
+    round: Round
+  ) => Effect.Effect<(from: number, to: number) => Effect.Effect<unknown, unknown>, unknown, Scope.Scope>
 ) =>
   participant(
     Effect.fnUntraced(function* (round) {
@@ -165,8 +172,9 @@ export const rabbitmq = make({
       Effect.fnUntraced(function* ({ prefix, parameters: { bytes, concurrency, prefetch } }) {
         const { send } = yield* Effect.flatMap(makeBroker(prefix, prefetch), producerOf)
         const sent = (number: number) =>
-          Effect.flatMap(send<Uint8Array | null>(numbered(number, bytes), messages), ({ success, errorMessage = "" }) =>
-            success ? Effect.void : Effect.fail(errorMessage)
+          Effect.flatMap(
+            send<Uint8Array | null>(numbered(number, bytes), messages),
+            ({ success, errorMessage = "" }) => (success ? Effect.void : Effect.fail(errorMessage))
           )
         return (from: number, to: number) => sendAll(sent, from, to, concurrency)
       })

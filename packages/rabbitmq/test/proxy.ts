@@ -33,6 +33,10 @@ export const proxyTo = (target: string): Effect.Effect<Proxy, never, Scope.Scope
       })
       server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
     }),
-    (server) => Effect.andThen(cut, Effect.sync(() => server.close()))
+    (server) =>
+      Effect.andThen(
+        cut,
+        Effect.sync(() => server.close())
+      )
   ).pipe(Effect.map((server) => ({ address: `127.0.0.1:${(server.address() as AddressInfo).port}`, cut })))
 }

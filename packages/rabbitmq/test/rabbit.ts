@@ -10,6 +10,7 @@ import { type Channel, type ChannelModel, connect, type GetMessage } from "amqpl
 import { Effect, Redacted, type Scope } from "effect"
 import { loginFrom, problemOf, type Service } from "../../../test/services/login.ts"
 import { whenUsable } from "../../../test/services/suites.ts"
+import { deadLetterTopic, makeNames, retryQueue } from "../src/internal/names.ts"
 
 const login = loginFrom("RABBITMQ_TEST", { host: "127.0.0.1", port: 5672, username: "guest", database: "/" })
 
@@ -92,12 +93,12 @@ const namesOf = (
   topic: string,
   { groupId, naming, retry }: Pick<MessageConsumer.MessageConsumer<unknown>, "groupId" | "naming" | "retry">
 ) => {
-  const letters = `${prefix}.${topic}${naming === "group" ? `-${groupId}` : ""}-dlq`
+  const names = makeNames({ exchangePrefix: prefix, queuePrefix: prefix })
+  const [queue, letters] = [names.queue(topic, groupId), deadLetterTopic(topic, groupId, naming)]
   const waits = retry?.waits ?? defaultWaits
-  const queue = topic.endsWith("-dlq") ? `${prefix}.${topic}` : `${prefix}.${topic}:${groupId}`
   return {
-    queues: [queue, letters, ...waits.map((wait) => `${queue}:retry:${wait}`)],
-    exchanges: [`${prefix}.${topic}`, letters]
+    queues: [queue, names.deadLetters(letters), ...waits.map((wait) => retryQueue(queue, wait))],
+    exchanges: [names.exchange(topic), names.exchange(letters)]
   }
 }
 

@@ -146,16 +146,12 @@ const planOf = <T, E, R>(
   const plans = topics.map(
     (topic): Reading<unknown> => ({
       ...{ topic: topic.name, queue: names.queue(topic.name, groupId), waits },
-    letters: deadLetterTopic(topic.name, groupId, naming),
+      letters: deadLetterTopic(topic.name, groupId, naming),
       of: topic as Reading<unknown>["of"]
     })
   )
   const longest = plans
-    .flatMap(({ letters, queue }) => [
-      names.exchange(letters),
-      queue,
-      ...waits.map((wait) => retryQueue(queue, wait))
-    ])
+    .flatMap(({ letters, queue }) => [names.exchange(letters), queue, ...waits.map((wait) => retryQueue(queue, wait))])
     .find((name) => Buffer.byteLength(name) > 255)
   return longest === undefined
     ? Result.succeed(plans)

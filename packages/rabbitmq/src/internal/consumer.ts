@@ -11,6 +11,7 @@ import type * as Scope from "effect/Scope"
 import type { RabbitMqError } from "../RabbitMqError.ts"
 import { backoff } from "./backoff.ts"
 import type { Connection } from "./connection.ts"
+import { untilDetached } from "./detachment.ts"
 import * as Failures from "./failures.ts"
 import { type ConsumerContext, handleBatch, handleOne } from "./handling.ts"
 import { Inbox } from "./inbox.ts"
@@ -158,7 +159,7 @@ const keepConsuming = Effect.fnUntraced(function* <T, E, R>(
       }
       yield* Deferred.succeed(ready, undefined)
       failures = 0
-      return yield* Deferred.await(session.ended)
+      return yield* Effect.raceFirst(Deferred.await(session.ended), untilDetached(model, session, plans))
     })
     const failure = yield* Effect.flip(run)
     if (!failure.retryable) yield* Deferred.fail(ready, failure)

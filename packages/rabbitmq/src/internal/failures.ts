@@ -12,8 +12,9 @@ const codeOf = (error: unknown): unknown =>
 const wordsOf = (error: unknown): string => /with message "(.*)"$/s.exec(textOf(error))?.[1] ?? textOf(error)
 
 const differs = /inequivalent arg '([^']+)' for (\w+) '([^']+)' in vhost '([^']+)': received (.+) but current is (.+)/s
-const value = (text: string): string =>
-  /^the value '(.*)' of type '\w+'$/s.exec(text)?.[1] ?? text.replace(/^'(.*)'$/s, "$1")
+
+/** `'reject-publish'`, or `none`. */
+const valueIn = (text: string): string => /^the value ('.*') of type '\w+'$/s.exec(text)?.[1] ?? text
 
 /** What RabbitMQ says of a queue or an exchange that exists with other settings. */
 const declaredOtherwise = (words: string): RabbitMqError => {
@@ -22,7 +23,7 @@ const declaredOtherwise = (words: string): RabbitMqError => {
   const [, setting, kind, name, vhost, received = "", current = ""] = found
   return failure(
     "DeclaredOtherwise",
-    `${kind} '${name}' in virtual host '${vhost}' exists with other settings: ${setting} is ${value(current)}, and ${value(received)} is declared. ` +
+    `${kind} '${name}' in virtual host '${vhost}' exists with other settings: '${setting}' is ${valueIn(current)} there, and ${valueIn(received)} here. ` +
       `Give the consumer the settings that the ${kind} has, or delete the ${kind} when it is empty.`
   )
 }

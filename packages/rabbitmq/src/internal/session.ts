@@ -29,6 +29,8 @@ export class Session {
   readonly #channel: Channel
   readonly #acknowledgements: Acknowledgements
   readonly #tags: Array<string> = []
+  /** Messages that were delivered, and that were settled. */
+  readonly counts = { delivered: 0, settled: 0 }
 
   constructor(channel: Channel) {
     this.#channel = channel
@@ -58,6 +60,7 @@ export class Session {
 
   /** Acknowledges a message. */
   settle({ fields }: ConsumeMessage): void {
+    this.counts.settled++
     if (this.isAlive) this.#acknowledgements.settle(fields.deliveryTag)
   }
 
@@ -65,6 +68,7 @@ export class Session {
   reject(message: ConsumeMessage, to: "dead letters" | "queue"): void {
     if (!this.isAlive) return
     try {
+      this.counts.settled++
       this.#channel.nack(message, false, to === "queue")
       this.#acknowledgements.rejected(message.fields.deliveryTag)
     } catch {
