@@ -2,8 +2,15 @@
 import { assert, it } from "@effect/vitest"
 import { MessagingConfiguration } from "@eventbus/config"
 import { EventBusError, Serde } from "@eventbus/core"
-import { DeadLetterHeaders, Message, MessageConsumer, Topic } from "@eventbus/messaging"
-import { Effect } from "effect"
+import {
+  DeadLetterHeaders,
+  Message,
+  MessageBroker,
+  MessageBrokerFactory,
+  MessageConsumer,
+  Topic
+} from "@eventbus/messaging"
+import { Context, Effect, Layer } from "effect"
 import { asOperator, depth, letters, makePrefix, onRabbitMq, testBroker } from "./rabbit.ts"
 import { orders, probing, sendOrder, until } from "./rig.ts"
 
@@ -126,6 +133,17 @@ onRabbitMq("a consumer", () => {
       )
       assert.deepStrictEqual(seen, [[7, "TypeError"]])
       assert.strictEqual(yield* depth(`${prefix}.orders-dlq`), 0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("MSG-09 RABBITMQ is supported exactly when its layer is given", () =>
+    Effect.gen(function* () {
+      const { broker } = yield* testBroker()
+      for (const brokers of [[], [Layer.succeed(MessageBroker.MessageBroker, broker)]]) {
+        const context = yield* Layer.build(MessageBrokerFactory.layer({ brokers }))
+        const { isSupported } = Context.get(context, MessageBrokerFactory.MessageBrokerFactory)
+        assert.strictEqual(isSupported("RABBITMQ"), brokers.length === 1)
+      }
     }).pipe(Effect.scoped)
   )
 

@@ -13,6 +13,7 @@ import { type Connection, makeConnection } from "./connection.ts"
 import { type BrokerContext, startConsumer } from "./consumer.ts"
 import * as Failures from "./failures.ts"
 import { healthOf } from "./health.ts"
+import { keepRunning } from "./keepRunning.ts"
 import { outgoingOf } from "./messages.ts"
 import { deadLetterTopic, makeNames, retryQueue } from "./names.ts"
 import { Publisher, ticksOfLimit } from "./publisher.ts"
@@ -70,15 +71,12 @@ const makePublisher = Effect.fnUntraced(function* (
   { maxUnconfirmed, sendTimeoutMillis }: Settings
 ) {
   const publisher = new Publisher(maxUnconfirmed, () => silence(connection, sendTimeoutMillis))
-  yield* Effect.forkScoped(keepChannel(connection, publisher))
-  yield* Effect.forkScoped(
-    Effect.forever(
-      Effect.andThen(
-        Effect.sleep(Math.max(1, sendTimeoutMillis / ticksOfLimit)),
-        Effect.sync(() => publisher.tick())
-      )
-    )
+  yield* Effect.forkScoped(keepRunning("RabbitMQ publisher", keepChannel(connection, publisher)))
+  const tick = Effect.andThen(
+    Effect.sleep(Math.max(1, sendTimeoutMillis / ticksOfLimit)),
+    Effect.sync(() => publisher.tick())
   )
+  yield* Effect.forkScoped(keepRunning("RabbitMQ publisher's time limits", Effect.forever(tick)))
   // Last, so that it runs first: draining needs the two fibers above.
   yield* Effect.addFinalizer(() =>
     publisher.idle.pipe(

@@ -12,6 +12,7 @@ import * as Redacted from "effect/Redacted"
 import type { RabbitMqError } from "../RabbitMqError.ts"
 import { backoff } from "./backoff.ts"
 import * as Failures from "./failures.ts"
+import { keepRunning } from "./keepRunning.ts"
 import type { Settings } from "./settings.ts"
 
 /** How long closing waits for RabbitMQ's answer. */
@@ -65,7 +66,9 @@ export const makeConnection = Effect.fnUntraced(function* (purpose: string, sett
       yield* backoff(failures)
     }
   })
-  yield* Effect.forkScoped(keepOpen)
+  // A connection that a former loop left open is closed first.
+  const closing = Effect.suspend(() => closeModel(state.model))
+  yield* Effect.forkScoped(keepRunning(purpose, Effect.andThen(closing, keepOpen)))
 
   const timeout = Effect.suspend(() =>
     Effect.fail(state.failure ?? Failures.ofConnect("no answer in time", state.address))

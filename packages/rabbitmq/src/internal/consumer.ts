@@ -15,6 +15,7 @@ import { untilDetached } from "./detachment.ts"
 import * as Failures from "./failures.ts"
 import { type ConsumerContext, handleBatch, handleOne } from "./handling.ts"
 import { Inbox } from "./inbox.ts"
+import { keepRunning } from "./keepRunning.ts"
 import type { Names } from "./names.ts"
 import type { Publisher } from "./publisher.ts"
 import { openSession, type Reading, type Session } from "./session.ts"
@@ -55,9 +56,16 @@ export const startConsumer = Effect.fnUntraced(function* <T, E, R>(
     redeclare: Effect.ignore(Effect.flatMap(connection.model, (model) => declare(broker, model, plans)))
   }
   const start = Effect.gen(function* () {
-    const sessions = yield* Effect.forkDetach(keepConsuming(broker, context, plans, { inbox, ready, current }))
+    const sessions = yield* Effect.forkDetach(
+      keepRunning(`The consumer '${consumer.name}'`, keepConsuming(broker, context, plans, { inbox, ready, current }))
+    )
     const workers = yield* Effect.forEach(Array.from({ length: concurrency }), () =>
-      Effect.forkDetach(UserFunction.checkSteps(work(context, inbox, batchOf(consumer))))
+      Effect.forkDetach(
+        keepRunning(
+          `A handler loop of consumer '${consumer.name}'`,
+          UserFunction.checkSteps(work(context, inbox, batchOf(consumer)))
+        )
+      )
     )
     return { sessions, workers }
   })

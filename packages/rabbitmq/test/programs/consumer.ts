@@ -1,4 +1,4 @@
-/** A consumer as a process that a test kills. It appends each message that it handles to a file, before the message is acknowledged. */
+/** A consumer as a process that a test kills. The last act of its handler is a line in a file: only then is the message acknowledged. */
 import { appendFileSync } from "node:fs"
 import { MessageBroker, MessageConsumer } from "@eventbus/messaging"
 import { RabbitMq } from "@eventbus/rabbitmq"
@@ -10,10 +10,11 @@ const { host, username, password, vhost, prefix, journal } = taskOf(process.env[
 const consumer = MessageConsumer.make({
   topics: [numbers],
   groupId: "killed",
+  // Some are at work when the process is killed.
   handle: ({ payload: { number } }) =>
-    Effect.sync(() => appendFileSync(journal, `${number}\n`)).pipe(
-      // Some are at work when the process is killed.
-      Effect.andThen(number % 7 === 0 ? Effect.sleep("2 millis") : Effect.void)
+    Effect.andThen(
+      number % 7 === 0 ? Effect.sleep("5 millis") : Effect.void,
+      Effect.sync(() => appendFileSync(journal, `${number}\n`))
     )
 })
 
