@@ -14,7 +14,9 @@ const sourcesOf = (name: string): ReadonlyArray<readonly [path: string, text: st
 
 /** The packages whose code runs in a user's process. */
 const packages =
-  "core kafkajs config admin cli outbox rabbitmq redis schema-registry avro json-schema protobuf observability node".split(" ")
+  "core kafkajs config admin cli outbox rabbitmq redis schema-registry avro json-schema protobuf observability node".split(
+    " "
+  )
 const sources = packages.flatMap(sourcesOf)
 
 /** Files of settings and of services that a user implements. */
