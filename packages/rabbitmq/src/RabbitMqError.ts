@@ -1,5 +1,5 @@
 /**
- * What goes wrong with RabbitMQ, in words that say what to do. It is the cause of the `MessagingException` that callers get.
+ * The failures of RabbitMQ, in words that say what to do. It is the cause of the `MessagingException` that callers get.
  */
 import * as Schema from "effect/Schema"
 
@@ -37,7 +37,7 @@ const permanent: ReadonlySet<Reason> = new Set(["LoginRefused", "AccessRefused",
 export class RabbitMqError extends Schema.TaggedError<RabbitMqError>()("RabbitMqError", {
   /** The kind. */
   reason: Schema.Literals(reasons),
-  /** What happened, and what helps. Never a secret. */
+  /** Says what happened, and what helps. Never a secret. */
   detail: Schema.String
 }) {
   /** Whether the same call may succeed later without anybody changing something. */

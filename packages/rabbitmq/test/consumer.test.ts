@@ -12,7 +12,7 @@ import {
 } from "@eventbus/messaging"
 import { Context, Effect, Layer } from "effect"
 import { asOperator, depth, letters, makePrefix, onRabbitMq, testBroker } from "./rabbit.ts"
-import { orders, probing, sendOrder, until } from "./rig.ts"
+import { Boom, Hopeless, orders, probing, sendOrder, until } from "./rig.ts"
 
 const unobserved = { onDeadLetter: () => {} }
 
@@ -22,7 +22,7 @@ onRabbitMq("a consumer", () => {
       const { broker, prefix } = yield* testBroker()
       const probe = yield* probing(broker, {
         retry: { maxAttempts: 3, initialInterval: 50 },
-        handle: () => Effect.fail(new Error("boom"))
+        handle: () => Effect.fail(new Boom({ message: "boom" }))
       })
       yield* sendOrder(broker, 1, { key: "k1", headers: { tenant: "a" } })
       yield* until("the message is dead-lettered", () => probe.letters.length === 1)
@@ -38,7 +38,7 @@ onRabbitMq("a consumer", () => {
       assert.deepInclude(headers, {
         ...{ tenant: "a", "message-id": seen[0]!.id, "x-eventbus-dlt-reason": "RETRIES_EXHAUSTED" },
         [DeadLetterHeaders.names.originalTopic]: "orders",
-        [DeadLetterHeaders.names.exceptionClass]: "Error",
+        [DeadLetterHeaders.names.exceptionClass]: "Boom",
         [DeadLetterHeaders.names.exceptionMessage]: "boom",
         [DeadLetterHeaders.names.retryCount]: "2"
       })
@@ -55,7 +55,7 @@ onRabbitMq("a consumer", () => {
         ...{ topics: [files], groupId: "g", retry: { maxAttempts: 2, initialInterval: 50 } },
         handle: ({ payload, attempt }) => {
           seen.push(payload)
-          return attempt === 1 ? Effect.fail(new Error("once")) : Effect.void
+          return attempt === 1 ? Effect.fail(new Boom({ message: "once" })) : Effect.void
         }
       })
       yield* broker.consume(consumer, unobserved)
@@ -117,7 +117,7 @@ onRabbitMq("a consumer", () => {
   it.live("dead letters are read as any topic, and acknowledging one takes it out of its queue", () =>
     Effect.gen(function* () {
       const { broker, prefix } = yield* testBroker()
-      const failing = yield* probing(broker, { handle: () => Effect.fail(new TypeError("no")) })
+      const failing = yield* probing(broker, { handle: () => Effect.fail(new Hopeless({ message: "no" })) })
       yield* sendOrder(broker, 7)
       yield* until("the message is dead-lettered", () => failing.letters.length === 1)
       const seen: Array<unknown> = []
@@ -131,7 +131,7 @@ onRabbitMq("a consumer", () => {
           until("the letter is read", () => seen.length === 1)
         )
       )
-      assert.deepStrictEqual(seen, [[7, "TypeError"]])
+      assert.deepStrictEqual(seen, [[7, "Hopeless"]])
       assert.strictEqual(yield* depth(`${prefix}.orders-dlq`), 0)
     }).pipe(Effect.scoped)
   )

@@ -1,12 +1,12 @@
-/** What goes wrong on RabbitMQ, and what a program sees of it. */
+/** Faults of RabbitMQ, and what a program sees of them. */
 import { assert, it } from "@effect/vitest"
 import { DeadLetterHeaders } from "@eventbus/messaging"
 import { Deferred, Effect, Result } from "effect"
 import { alwaysFull, hasControl, memoryAlarm } from "./control.ts"
 import { asOperator, depth, letters, onRabbitMq, testBroker } from "./rabbit.ts"
-import { probing, reasonOf, sendOrder, until } from "./rig.ts"
+import { Hopeless, probing, reasonOf, sendOrder, until } from "./rig.ts"
 
-const fails = () => Effect.fail(new TypeError("no"))
+const fails = () => Effect.fail(new Hopeless({ message: "no" }))
 
 /** Starts a consumer and stops it: its queue is there, and nobody reads it. */
 const declared = (broker: Parameters<typeof probing>[0]) => Effect.scoped(probing(broker))
@@ -160,7 +160,7 @@ onRabbitMq("a message of another client", () => {
   it.live("has its header table as text, and its dead letter keeps the types of the values", () =>
     Effect.gen(function* () {
       const { broker, prefix } = yield* testBroker()
-      const probe = yield* probing(broker, { handle: () => Effect.fail(new TypeError("no")) })
+      const probe = yield* probing(broker, { handle: () => Effect.fail(new Hopeless({ message: "no" })) })
       yield* asOperator(async (channel) => {
         const options = {
           headers: table,
@@ -263,7 +263,7 @@ onRabbitMq("a dead letter", () => {
       const { broker, prefix } = yield* testBroker()
       const go = yield* Deferred.make<void>()
       const probe = yield* probing(broker, {
-        handle: () => Effect.andThen(Deferred.await(go), Effect.fail(new TypeError("no")))
+        handle: () => Effect.andThen(Deferred.await(go), Effect.fail(new Hopeless({ message: "no" })))
       })
       yield* sendOrder(broker, 1)
       yield* until("the handler runs", () => probe.calls.length === 1)

@@ -31,7 +31,7 @@ const service: Service = {
 
 const problem = await problemOf(
   service,
-  Effect.tryPromise({ try: async () => (await connection()).close(), catch: (error) => error })
+  Effect.promise(async () => (await connection()).close())
 )
 
 /** Runs the suite on RabbitMQ. */
@@ -46,7 +46,7 @@ export const asOperator = <A>(requests: (channel: Channel) => Promise<A>): Effec
       const channel = await model.createChannel()
       channel.on("error", () => {})
       const answer = await requests(channel)
-      // Whatever the requests sent has arrived once the channel is closed.
+      // All that the requests sent has arrived once the channel is closed.
       await channel.close()
       return answer
     } finally {

@@ -2,11 +2,19 @@
 import { Message, MessageConsumer, type MessageRetry, type MessagingException, Topic } from "@eventbus/messaging"
 import type { MessageBroker } from "@eventbus/messaging/MessageBroker"
 import { RabbitMqError } from "@eventbus/rabbitmq"
-import { Effect, Schema, type Scope } from "effect"
+import { Data, Effect, Schema, type Scope } from "effect"
 
 export const Order = Schema.Struct({ id: Schema.Number })
 
 export const orders = Topic.json("orders", Order)
+
+/** An error that another try may cure. */
+export class Boom extends Data.TaggedError("Boom")<{ readonly message: string }> {}
+
+/** An error that no other try cures. */
+export class Hopeless extends Data.TaggedError("Hopeless")<{ readonly message: string }> {
+  readonly retryable = false
+}
 
 type Received = Message.ReceivedMessage<typeof Order.Type>
 

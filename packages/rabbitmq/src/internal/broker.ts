@@ -131,7 +131,7 @@ const whileOpen = (
     publisher.connected(model, channel)
   })
 
-/** What the consumer reads, with the names and waits that it needs. Fails for what RabbitMQ cannot have. */
+/** The topics that a consumer reads, with the names and waits that it needs. Fails for what RabbitMQ cannot have. */
 const planOf = <T, E, R>(
   { settings, names }: BrokerContext,
   { topics, groupId, naming, retry = settings.retry }: MessageConsumer<T, E, R>

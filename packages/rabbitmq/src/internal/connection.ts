@@ -28,7 +28,7 @@ export interface Connection {
   readonly state: ConnectionState
 }
 
-/** What is known of a connection. Only this file writes it. */
+/** The state of a connection. Only this file writes it. */
 export interface ConnectionState {
   /** The open connection. Undefined while there is none. */
   model: ChannelModel | undefined

@@ -22,7 +22,7 @@ import { openSession, type Reading, type Session } from "./session.ts"
 import type { Settings } from "./settings.ts"
 import { declareGroup, onChannel } from "./topology.ts"
 
-/** What all consumers of a broker share. */
+/** Shared by all consumers of a broker. */
 export interface BrokerContext {
   readonly settings: Settings
   readonly names: Names
@@ -171,7 +171,7 @@ const keepConsuming = Effect.fnUntraced(function* <T, E, R>(
     })
     const failure = yield* Effect.flip(run)
     if (!failure.retryable) yield* Deferred.fail(ready, failure)
-    // What is wrong may pass: the consumer joins in the background.
+    // The failure may pass: the consumer joins in the background.
     yield* Deferred.succeed(ready, undefined)
     yield* LogLine.warning(`Consumer '${consumer.name}': ${failure.message} It starts again.`)
     if (current.session !== undefined) yield* within(current.session.close)

@@ -16,7 +16,7 @@ const differs = /inequivalent arg '([^']+)' for (\w+) '([^']+)' in vhost '([^']+
 /** `'reject-publish'`, or `none`. */
 const valueIn = (text: string): string => /^the value ('.*') of type '\w+'$/s.exec(text)?.[1] ?? text
 
-/** What RabbitMQ says of a queue or an exchange that exists with other settings. */
+/** The text for a queue or an exchange that exists with other settings. */
 const declaredOtherwise = (words: string): RabbitMqError => {
   const found = differs.exec(words)
   if (found === null) return failure("DeclaredOtherwise", words)

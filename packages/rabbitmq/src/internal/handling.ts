@@ -1,7 +1,7 @@
 /**
- * What happens to a message: its handler, and after a failure the next try or the dead letters.
+ * The way of a message: its handler, and after a failure the next try or the dead letters.
  *
- * A message is acknowledged after its handler, or after its copy is confirmed. Whatever ends in between, the message comes again.
+ * A message is acknowledged after its handler, or after its copy is confirmed. The message comes again if the process ends in between.
  */
 import { BatchProcessing } from "@eventbus/core/EventBusError"
 import * as Failure from "@eventbus/core/Failure"
@@ -25,7 +25,7 @@ import { isDeadLetterTopic, type Names } from "./names.ts"
 import type { Outgoing, Publisher } from "./publisher.ts"
 import type { Delivery } from "./session.ts"
 
-/** What the handling of a consumer's messages needs. */
+/** Shared by all messages of a consumer. */
 export interface ConsumerContext<T, E, R> {
   readonly consumer: MessageConsumer<T, E, R>
   readonly retry: MessageRetry.MessageRetry
@@ -139,7 +139,7 @@ const attempt = <T, E, R>(context: ConsumerContext<T, E, R>, received: Received<
     return afterFailure(context, received, failure, said)
   })
 
-/** What the consumer's own function says of a typed error. One that throws, or answers something else, means yes. */
+/** The answer of the consumer's own function to a typed error. One that throws, or answers something else, means yes. */
 const saysOfItself = <T, E, R>({ isRetryable, name }: MessageConsumer<T, E, R>, error: E): boolean | undefined => {
   if (isRetryable === undefined) return undefined
   try {

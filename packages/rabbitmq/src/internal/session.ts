@@ -8,7 +8,7 @@ import { Acknowledgements } from "./acknowledgements.ts"
 import * as Failures from "./failures.ts"
 import type { GroupPlan } from "./topology.ts"
 
-/** What a consumer reads of one topic. */
+/** One topic of a consumer. */
 export interface Reading<T> extends GroupPlan {
   readonly of: Topic<T>
 }
@@ -76,12 +76,12 @@ export class Session {
     }
   }
 
-  /** Ends the deliveries. What was delivered can still be acknowledged. */
+  /** Ends the deliveries. Messages that were delivered can still be acknowledged. */
   readonly stopDeliveries: Effect.Effect<void> = Effect.promise(() =>
     Promise.all(this.#tags.map((tag) => this.#channel.cancel(tag))).then(nothing, nothing)
   )
 
-  /** Sends the acknowledgements, and closes the channel once RabbitMQ has taken them. What is not acknowledged comes again. */
+  /** Sends the acknowledgements, and closes the channel once RabbitMQ has taken them. Messages that are not acknowledged come again. */
   readonly close: Effect.Effect<void> = Effect.promise(async () => {
     this.#acknowledgements.flush()
     await this.#channel.close().catch(nothing)

@@ -1,5 +1,5 @@
 /**
- * What exists in RabbitMQ for topics and consumers, and how it is declared. Declaring again what exists changes nothing.
+ * The exchanges and queues of topics and consumers, and how they are declared. Declaring again what exists changes nothing.
  *
  * - A topic is a durable topic exchange. A message's routing key is its key.
  * - A group of a topic has a quorum queue that is bound to all keys.
@@ -14,7 +14,7 @@ import * as Failures from "./failures.ts"
 import { isDeadLetterTopic, type Names, retryQueue } from "./names.ts"
 import type { Settings } from "./settings.ts"
 
-/** What a consumer of one topic needs. */
+/** The needs of a consumer of one topic. */
 export interface GroupPlan {
   readonly topic: string
   readonly queue: string

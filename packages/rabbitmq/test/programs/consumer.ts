@@ -21,7 +21,7 @@ const consumer = MessageConsumer.make({
 const program = Effect.gen(function* () {
   const broker = yield* MessageBroker.MessageBroker
   yield* broker.consume(consumer, { onDeadLetter: () => {} })
-  yield* Effect.never
+  return yield* Effect.never
 }).pipe(
   Effect.scoped,
   Effect.provide(

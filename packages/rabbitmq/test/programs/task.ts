@@ -1,4 +1,4 @@
-/** What the consumer's process is told, and the topic of both sides. */
+/** The task of the consumer's process, and the topic of both sides. */
 import { Topic } from "@eventbus/messaging"
 import { Schema } from "effect"
 
