@@ -17,7 +17,9 @@ const words: ReadonlyArray<Word> = [
   { pattern: /\bPlaces?\b/, instead: "ConcurrencySlots, RecordPosition or SourceLocation" },
   {
     pattern: /\bplaces\b|\b(?:a|its|their|the) place (?:back|is free|of `?maxInFlight)\b/,
-    instead: "concurrency slot"
+    instead: "concurrency slot",
+    // A decimal of AMQP has `places`.
+    within: /^(?!packages\/rabbitmq\/)/
   },
   { pattern: /\bTurn\b|\b(?:its|a|one's) turn\b/, instead: "concurrency slot, or what happens in order" },
   { pattern: /\bHeld\b/, instead: "SlotLease, or what the thing is" },

@@ -46,9 +46,7 @@ export const makeBroker = Effect.fnUntraced(function* (settings: Settings) {
     sendTimeoutMillis: settings.sendTimeoutMillis,
     send: (message) => {
       const outgoing = outgoingOf(message, names)
-      return Result.isSuccess(outgoing)
-        ? Effect.as(publisher.publish(outgoing.success), acknowledgement)
-        : Effect.fail(outgoing.failure)
+      return Result.isSuccess(outgoing) ? publisher.publish(outgoing.success) : Effect.fail(outgoing.failure)
     },
     consume: (consumer, observer) =>
       Effect.gen(function* () {
@@ -62,9 +60,6 @@ export const makeBroker = Effect.fnUntraced(function* (settings: Settings) {
     health: healthOf(consuming, publishing)
   })
 })
-
-/** RabbitMQ has neither partitions nor offsets. */
-const acknowledgement = {}
 
 const makePublisher = Effect.fnUntraced(function* (
   connection: Connection,

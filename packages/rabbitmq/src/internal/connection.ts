@@ -14,6 +14,7 @@ import { backoff } from "./backoff.ts"
 import * as Failures from "./failures.ts"
 import { keepRunning } from "./keepRunning.ts"
 import type { Settings } from "./settings.ts"
+import { socketOf } from "./socket.ts"
 
 /** How long closing waits for RabbitMQ's answer. */
 const closeMillis = 2_000
@@ -127,19 +128,7 @@ const closeModel = (model: ChannelModel | undefined): Effect.Effect<void> => {
   if (model === undefined) return Effect.void
   return Effect.promise(() => model.close().catch(() => {})).pipe(
     Effect.timeoutOrElse({ duration: closeMillis, orElse: () => Effect.void }),
-    Effect.andThen(
-      Effect.sync(() => {
-        const socket: unknown = Reflect.get(model.connection, "stream")
-        if (
-          typeof socket === "object" &&
-          socket !== null &&
-          "destroy" in socket &&
-          typeof socket.destroy === "function"
-        ) {
-          socket.destroy()
-        }
-      })
-    )
+    Effect.andThen(Effect.sync(() => socketOf(model)?.destroy()))
   )
 }
 

@@ -25,27 +25,26 @@ export const outgoingOf = <T>(
   if (isTooLong(key)) return tooLong("the key, which is the routing key,", key)
   const exchange = names.exchange(topic.name)
   if (isTooLong(exchange)) return tooLong("the name of the exchange", exchange)
-  return Result.flatMap(MessageCodec.encode(message), ({ body, headers }) => {
-    const reserved = HeaderTable.routing.find((name) => name in headers)
-    if (reserved !== undefined) {
-      const why = `header '${reserved}' is reserved: RabbitMQ sends copies of the message to the keys in it. Choose another name.`
-      return Result.fail(Failures.failure("Unencodable", why))
+  const encoded = MessageCodec.encode(message)
+  if (Result.isFailure(encoded)) return Result.fail(encoded.failure)
+  const { body, headers } = encoded.success
+  const reserved = HeaderTable.routing.find((name) => name in headers)
+  if (reserved !== undefined) {
+    const why = `header '${reserved}' is reserved: RabbitMQ sends copies of the message to the keys in it. Choose another name.`
+    return Result.fail(Failures.failure("Unencodable", why))
+  }
+  const table: Record<string, unknown> = { ...headers, [HeaderTable.names.timestamp]: timestamp }
+  if (body === null) table[HeaderTable.names.tombstone] = true
+  return Result.succeed({
+    ...{ exchange, routingKey: key },
+    content: body === null ? nothing : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+    options: {
+      persistent: true,
+      mandatory: true,
+      messageId: id,
+      timestamp: Math.floor(timestamp / 1_000),
+      headers: table
     }
-    return Result.succeed({
-      exchange,
-      routingKey: key,
-      content: body === null ? nothing : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
-      options: {
-        ...fixed,
-        messageId: id,
-        timestamp: Math.floor(timestamp / 1_000),
-        headers: {
-          ...headers,
-          [HeaderTable.names.timestamp]: timestamp,
-          ...(body === null && { [HeaderTable.names.tombstone]: true })
-        }
-      }
-    })
   })
 }
 

@@ -5,10 +5,12 @@
  * before all others: RabbitMQ may have them already, so a message can arrive twice. Every message is mandatory: RabbitMQ returns one that no queue takes, right before it
  * confirms it.
  */
+import type { Acknowledgement } from "@eventbus/messaging/MessageResult"
 import { type ChannelModel, type ConfirmChannel, IllegalOperationError, type Options } from "amqplib"
 import * as Effect from "effect/Effect"
 import type { RabbitMqError } from "../RabbitMqError.ts"
 import * as Failures from "./failures.ts"
+import { FramesTogether } from "./socket.ts"
 import { declareExchange, onChannel } from "./topology.ts"
 
 /** A message as RabbitMQ gets it. */
@@ -20,13 +22,17 @@ export interface Outgoing {
   readonly options: Options.Publish & { readonly messageId: string }
 }
 
+/** RabbitMQ has neither partitions nor offsets. */
+const kept: Effect.Effect<Acknowledgement> = Effect.succeed({})
+
 /** A message on its way. */
-interface Pending extends Outgoing {
+interface Pending {
+  readonly outgoing: Outgoing
   /** The tick in which it was given up at the latest. */
   readonly lastTick: number
   /** How often RabbitMQ closed the channel while this message was unconfirmed. */
   refusals: number
-  readonly resume: (result: Effect.Effect<void, RabbitMqError>) => void
+  readonly resume: (result: Effect.Effect<Acknowledgement, RabbitMqError>) => void
 }
 
 /** A message that is unconfirmed when RabbitMQ closes the channel so often may be the reason, and would hold up all others for ever. */
@@ -47,6 +53,7 @@ export class Publisher {
   readonly #onIdle = new Set<() => void>()
   #channel: ConfirmChannel | undefined
   #model: ChannelModel | undefined
+  #frames: FramesTogether | undefined
   #declaring = false
   #isFull = false
   #closed: RabbitMqError | undefined
@@ -59,10 +66,10 @@ export class Publisher {
   }
 
   /** Publishes one message. Succeeds when it is confirmed, and fails when it was returned, refused, or not confirmed within the time limit. */
-  publish(outgoing: Outgoing): Effect.Effect<void, RabbitMqError> {
+  publish(outgoing: Outgoing): Effect.Effect<Acknowledgement, RabbitMqError> {
     return Effect.callback((resume) => {
       if (this.#closed !== undefined) return resume(Effect.fail(this.#closed))
-      const pending: Pending = { ...outgoing, lastTick: this.#tick + ticksOfLimit, refusals: 0, resume }
+      const pending: Pending = { outgoing, lastTick: this.#tick + ticksOfLimit, refusals: 0, resume }
       if (this.#waiting.size === 0 && this.#mayWrite(pending)) {
         this.#write(pending)
       } else {
@@ -76,6 +83,7 @@ export class Publisher {
   /** Starts to use a channel. */
   connected(model: ChannelModel, channel: ConfirmChannel): void {
     this.#model = model
+    this.#frames = new FramesTogether(model)
     this.#channel = channel
     this.#isFull = false
     this.#declared.clear()
@@ -130,7 +138,7 @@ export class Publisher {
     for (const pending of [...this.#unconfirmed, ...this.#waiting]) this.#end(pending, Effect.fail(reason))
   }
 
-  #mayWrite({ exchange }: Pending): boolean {
+  #mayWrite({ outgoing: { exchange } }: Pending): boolean {
     return (
       this.#channel !== undefined &&
       !this.#isFull &&
@@ -154,11 +162,12 @@ export class Publisher {
   #write(pending: Pending): void {
     this.#unconfirmed.add(pending)
     try {
-      const { exchange, routingKey, content, options } = pending
+      const { exchange, routingKey, content, options } = pending.outgoing
       const hasRoom = this.#channel!.publish(exchange, routingKey, content, options, (error) =>
         this.#confirmed(pending, error)
       )
       this.#isFull = !hasRoom
+      this.#frames?.hold()
     } catch (error) {
       // The channel is being closed: `disconnected` follows, and the message waits for the next one.
       if (error instanceof IllegalOperationError) this.#channel = undefined
@@ -167,7 +176,7 @@ export class Publisher {
   }
 
   /** A message to an exchange that does not exist would close the channel. Those behind it wait until it is declared, so that the order stays. */
-  #declareFor({ exchange }: Pending): void {
+  #declareFor({ outgoing: { exchange } }: Pending): void {
     const model = this.#model
     if (model === undefined || this.#declaring || exchange === "" || this.#declared.has(exchange)) return
     this.#declaring = true
@@ -191,12 +200,12 @@ export class Publisher {
     // The channel was closed: `disconnected` keeps the message.
     if (error !== null && !isNack) return
     const isReturned = this.#returned.size > 0 && this.#takeReturned(pending)
-    if (isNack) this.#end(pending, Effect.fail(Failures.queueFull(pending)))
-    else this.#end(pending, isReturned ? Effect.fail(Failures.unroutable(pending)) : Effect.void)
+    if (isNack) this.#end(pending, Effect.fail(Failures.queueFull(pending.outgoing)))
+    else this.#end(pending, isReturned ? Effect.fail(Failures.unroutable(pending.outgoing)) : kept)
     if (this.#waiting.size > 0) this.#pump()
   }
 
-  #takeReturned({ exchange, options }: Pending): boolean {
+  #takeReturned({ outgoing: { exchange, options } }: Pending): boolean {
     const key = keyOf(exchange, options.messageId)
     const count = this.#returned.get(key) ?? 0
     if (count > 1) this.#returned.set(key, count - 1)
@@ -206,11 +215,11 @@ export class Publisher {
 
   #endAll(exchange: string, error: RabbitMqError): void {
     for (const pending of this.#waiting) {
-      if (pending.exchange === exchange) this.#end(pending, Effect.fail(error))
+      if (pending.outgoing.exchange === exchange) this.#end(pending, Effect.fail(error))
     }
   }
 
-  #end(pending: Pending, result: Effect.Effect<void, RabbitMqError>): void {
+  #end(pending: Pending, result: Effect.Effect<Acknowledgement, RabbitMqError>): void {
     this.#forget(pending)
     pending.resume(result)
   }
