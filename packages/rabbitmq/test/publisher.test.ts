@@ -29,7 +29,7 @@ const ids = (written: ReadonlyArray<{ readonly id: string }>) => written.map(({ 
 const silence = Failures.failure("NotConfirmed", "silence")
 
 const start = Effect.fnUntraced(function* (publisher: Publisher, ...names: ReadonlyArray<string>) {
-  const fibers: Array<Fiber.Fiber<void, unknown>> = []
+  const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
   for (const name of names)
     fibers.push(yield* Effect.forkChild(publisher.publish(toQueue(name)), { startImmediately: true }))
   return fibers

@@ -4,7 +4,8 @@
  * A message is acknowledged after its handler, or after its copy is confirmed. The message comes again if the process ends in between.
  */
 import { BatchProcessing } from "@eventbus/core/EventBusError"
-import * as Failure from "@eventbus/core/Failure"
+import type { Failure } from "@eventbus/core/Failure"
+import * as Failures from "@eventbus/core/Failures"
 import * as LogLine from "@eventbus/core/LogLine"
 import * as UserFunction from "@eventbus/core/UserFunction"
 import type { ReceivedMessage } from "@eventbus/messaging/Message"
@@ -79,7 +80,7 @@ export const handleBatch = Effect.fnUntraced(function* <T, E, R>(
   const end = failures.kind === "from" ? failures.failedIndex : received.length
   const failed = new Map(failures.failures.map(({ index, error }) => [index, error]))
   for (const [index, one] of received.entries()) {
-    if (failed.has(index)) yield* afterFailure(context, one, Failure.fromUnknown(failed.get(index)), undefined)
+    if (failed.has(index)) yield* afterFailure(context, one, Failures.fromUnknown(failed.get(index)), undefined)
     else if (index < end) settle(one)
   }
   return received.slice(end + 1).map(({ delivery }) => delivery)
@@ -103,12 +104,12 @@ const receive = <T, E, R>(
     const { plan, message } = delivery
     const times: unknown = message.properties.headers?.["x-delivery-count"]
     if (typeof times === "number" && times >= context.deliveryLimit && !isDeadLetterTopic(plan.topic)) {
-      const failure = Failure.fromUnknown(new DeliveryLimitReached(times))
+      const failure = Failures.fromUnknown(new DeliveryLimitReached(times))
       return Effect.as(deadLetter(context, { delivery, incoming }, { failure, reason: "NON_RETRYABLE" }), undefined)
     }
     const decoded = decode(plan.of as Topic<T>, context.consumer.groupId, incoming)
     if (Result.isSuccess(decoded)) return Effect.succeed({ delivery, incoming, message: decoded.success })
-    const failure = Failure.fromUnknown(decoded.failure)
+    const failure = Failures.fromUnknown(decoded.failure)
     return Effect.as(deadLetter(context, { delivery, incoming }, { failure, reason: "NON_RETRYABLE" }), undefined)
   })
 
@@ -132,9 +133,9 @@ const attempt = <T, E, R>(context: ConsumerContext<T, E, R>, received: Received<
     }
     const typed = exit.cause.reasons.find(Cause.isFailReason)?.error
     if (typed instanceof BatchProcessing) {
-      return afterFailure(context, received, Failure.fromUnknown(typed.failures[0].error), undefined)
+      return afterFailure(context, received, Failures.fromUnknown(typed.failures[0].error), undefined)
     }
-    const failure = Failure.fromCause(exit.cause) ?? Failure.fromUnknown(new Error("The handler was interrupted"))
+    const failure = Failures.fromCause(exit.cause) ?? Failures.fromUnknown(new Error("The handler was interrupted"))
     const said = typed === undefined ? undefined : saysOfItself(context.consumer, typed as E)
     return afterFailure(context, received, failure, said)
   })
@@ -154,7 +155,7 @@ const saysOfItself = <T, E, R>({ isRetryable, name }: MessageConsumer<T, E, R>, 
 const afterFailure = <T, E, R>(
   context: ConsumerContext<T, E, R>,
   received: Received<T>,
-  failure: Failure.Failure,
+  failure: Failure,
   isRetryable: boolean | undefined
 ): Effect.Effect<void, never, R> => {
   const { retry } = context
