@@ -20,6 +20,9 @@ export interface Definition {
   readonly labels: ReadonlyArray<string>
 }
 
+/** The values of a timer or of sizes in buckets, for metrics of your own that count for every record: observing a value takes a few comparisons. */
+export { type Histogram, make as makeHistogram } from "./internal/observe/histogram.ts"
+
 const ofBinding = ["cluster", "binding"] as const
 const ofPartition = [...ofBinding, "topic", "partition"] as const
 const ofConvention = [

@@ -54,19 +54,15 @@ const make = (settings: KafkaSettings.Complete) =>
       Context.add(Clusters.Clusters, yield* Clusters.Clusters),
       Context.add(Hostname, yield* Hostname)
     )
-    const consume: MessageBroker["Service"]["consume"] = (consumer, observer) =>
-      Effect.acquireRelease(
-        Effect.try({
-          try: () => KafkaConsume.bindingOf(consumer, settings, observer),
-          catch: (cause) => cause
-        }).pipe(Effect.flatMap(connector.register)),
+    const consume: MessageBroker["Service"]["consume"] = (consumer, observer) => {
+      const failed = (cause: unknown) =>
+        MessagingException.receiveFailed("KAFKA", consumer.topics.map(({ name }) => name).join(", "), cause)
+      const binding = Effect.try({ try: () => KafkaConsume.bindingOf(consumer, settings, observer), catch: failed })
+      return Effect.acquireRelease(
+        Effect.flatMap(binding, (described) => Effect.mapError(connector.register(described), failed)),
         () => Effect.ignore(connector.destroy(`${cluster}:${consumer.name}`))
-      ).pipe(
-        Effect.mapError((cause) =>
-          MessagingException.receiveFailed("KAFKA", consumer.topics.map(({ name }) => name).join(", "), cause)
-        ),
-        Effect.provideContext(ofClusters)
-      )
+      ).pipe(Effect.provideContext(ofClusters))
+    }
     return MessageBroker.of({
       type: "KAFKA",
       capabilities: new Set(capabilities),

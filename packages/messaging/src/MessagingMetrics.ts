@@ -4,11 +4,11 @@
  *
  * Each series has the labels `topic` and `operation`.
  */
+import * as Metrics from "@eventbus/core/Metrics"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import * as Buckets from "./internal/buckets.ts"
 import type { MessageBrokerType } from "./MessageBrokerType.ts"
 
 /** Counters, by the last part of the name and the label `operation`. */
@@ -119,7 +119,7 @@ const recorderIn = (context: Context.Context<never>, prefix: string): Unsafe => 
   })
   const timersOf = perTopic((operation: keyof typeof timers, topic) => {
     const { suffix, description } = timers[operation]
-    const series = Buckets.make(boundaries)
+    const series = Metrics.makeHistogram(boundaries)
     const options = { description, attributes: { topic, operation, unit: "s" }, boundaries }
     register(Metric.histogram(`${prefix}.${suffix}`, options), series.state)
     return series

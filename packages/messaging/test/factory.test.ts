@@ -17,6 +17,12 @@ import { TestClock } from "effect/testing"
 const { MessageBrokerFactory: Factory } = MessageBrokerFactory
 const topic = Topic.json("t", Schema.String)
 
+class NoRoute extends Schema.TaggedError<NoRoute>()("NoRoute", {}) {
+  override get message(): string {
+    return "no route"
+  }
+}
+
 /** A broker that answers every send with `answer`. */
 const broker = (type: string, answer: Effect.Effect<MessageResult.Acknowledgement, Error> = Effect.succeed({})) =>
   Layer.succeed(MessageBroker.MessageBroker, {
@@ -151,7 +157,7 @@ describe("MessageBrokerFactory", () => {
     "MSG-04 send reports a failure in its result; sendAndWait raises it, at the latest after the time limit",
     () =>
       Effect.gen(function* () {
-        const failing = yield* factory({ brokers: [broker("KAFKA", Effect.fail(new Error("no route")))] })
+        const failing = yield* factory({ brokers: [broker("KAFKA", Effect.fail(new NoRoute()))] })
         const { send, sendAndWait } = yield* failing.getDefaultProducer
         const message = yield* Message.of("x", topic)
         assert.deepInclude(yield* send(message), { success: false, messageId: message.id, errorMessage: "no route" })

@@ -4,12 +4,21 @@ import { DeadLetterHeaders } from "@eventbus/messaging"
 import { Deferred, Effect, Result } from "effect"
 import { alwaysFull, hasControl, memoryAlarm } from "./control.ts"
 import { asOperator, depth, letters, onRabbitMq, testBroker } from "./rabbit.ts"
-import { Hopeless, probing, reasonOf, sendOrder, until } from "./rig.ts"
+import { Hopeless, type Probe, probing, reasonOf, sendOrder, until } from "./rig.ts"
 
 const fails = () => Effect.fail(new Hopeless({ message: "no" }))
 
 /** Starts a consumer and stops it: its queue is there, and nobody reads it. */
 const declared = (broker: Parameters<typeof probing>[0]) => Effect.scoped(probing(broker))
+
+/** Sends until a message arrives. While the queue is missing, sends fail: nothing is lost without a word. */
+const arriving = (broker: Parameters<typeof probing>[0], { calls }: Probe) =>
+  Effect.gen(function* () {
+    while (calls.length === 0) {
+      yield* Effect.ignore(sendOrder(broker, 1))
+      yield* Effect.sleep("50 millis")
+    }
+  }).pipe(Effect.timeout("20 seconds"))
 
 onRabbitMq("a send", () => {
   it.live("fails when no queue takes the message, and succeeds once a group reads the topic", () =>
@@ -94,14 +103,7 @@ onRabbitMq("a queue", () => {
       const { broker, queue } = yield* testBroker()
       const probe = yield* probing(broker)
       yield* asOperator((channel) => channel.deleteQueue(queue("orders", "g")))
-      // Until the queue is there again, sends fail: nothing is lost without a word.
-      const arrived = Effect.gen(function* () {
-        while (probe.calls.length === 0) {
-          yield* Effect.ignore(sendOrder(broker, 1))
-          yield* Effect.sleep("50 millis")
-        }
-      })
-      yield* Effect.timeout(arrived, "20 seconds")
+      yield* arriving(broker, probe)
     }).pipe(Effect.scoped)
   )
 
@@ -135,13 +137,7 @@ onRabbitMq("a queue", () => {
       })
       yield* Effect.sleep("500 millis")
       yield* asOperator((channel) => channel.deleteQueue(name))
-      const arrived = Effect.gen(function* () {
-        while (probe.calls.length === 0) {
-          yield* Effect.ignore(sendOrder(broker, 1))
-          yield* Effect.sleep("50 millis")
-        }
-      })
-      yield* Effect.timeout(arrived, "20 seconds")
+      yield* arriving(broker, probe)
     }).pipe(Effect.scoped)
   )
 })

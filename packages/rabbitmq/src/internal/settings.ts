@@ -3,7 +3,7 @@ import * as Kinds from "@eventbus/core/Kinds"
 import * as Ranges from "@eventbus/core/Ranges"
 import * as MessageRetry from "@eventbus/messaging/MessageRetry"
 import * as Redacted from "effect/Redacted"
-import type { Options, Tls } from "../RabbitMq.ts"
+import type { Options, Tls } from "./options.ts"
 
 /** The options with their defaults; durations in milliseconds. */
 export interface Settings {

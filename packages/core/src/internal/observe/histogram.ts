@@ -3,7 +3,9 @@
  */
 import type * as Metric from "effect/Metric"
 
+/** Counts values in buckets. */
 export interface Histogram {
+  /** Counts a value. */
   readonly observe: (value: number) => void
   /** The state that Effect's exporters read: for each boundary the number of values at or below it. */
   readonly state: () => Metric.HistogramState
