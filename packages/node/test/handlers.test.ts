@@ -72,6 +72,24 @@ describe("a promise handler", () => {
     expect(letter.lastExceptionClass).toBe("RangeError")
   })
 
+  it("RCH-04 MSG-20: the waits of one retry topic grow, and end with their number or their time", async () => {
+    const calls: Array<number> = []
+    const retry = {
+      blocking: { maxAttempts: 1 },
+      tiers: [{ delay: "20ms", multiplier: 3, maxDelay: "1s", maxAttempts: 5 }],
+      maxElapsedTime: "100ms"
+    }
+    await deadLettersOf({
+      handler: async () => {
+        calls.push(performance.now())
+        throw new RangeError("too much")
+      },
+      retry
+    })
+    expect(calls).toHaveLength(3)
+    expect(calls[2]! - calls[1]!).toBeGreaterThanOrEqual(59)
+  })
+
   it.each([
     [
       "a synchronous throw",
