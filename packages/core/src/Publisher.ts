@@ -185,17 +185,35 @@ export const makeBound = <V = Uint8Array | null, K = Uint8Array | null>(
   producers: Producers["Service"]
 ): Operations<K, V, never> => {
   Kinds.refuse(optionKinds("Publisher.makeBound", options))
-  const { topic, cluster = defaultCluster } = options
+  const { topic, cluster = defaultCluster, partitioner } = options
   const records = recordsOf(options, cluster)
-  return operations(
+  const shared = Effect.suspend(() => producers.producer(cluster))
+  const bound: Operations<K, V, never> = operations(
     topic,
     cluster,
-    // Only a partitioner requires producers.
-    options.partitioner === undefined
-      ? (records as Records<K, V, never>)
-      : (messages, of) => Effect.provideService(records(messages, of), Producers, producers),
-    Effect.suspend(() => producers.producer(cluster))
+    (messages: ReadonlyArray<Message<K, V>>, of: "single" | "batch") =>
+      Effect.provideService(records(messages, of), Producers, producers),
+    shared
   )
+  return partitioner === undefined ? { ...bound, publish: publishDirectly(targetOf(options), shared) } : bound
+}
+
+/** Without a partitioner, and with a producer that is connected, a message costs the effect of the producer alone. */
+const publishDirectly = <K, V>(
+  target: EncodedMessage.Target<K, V>,
+  shared: Effect.Effect<Producer, BrokerError>
+): Operations<K, V, never>["publish"] => {
+  let open: Producer | undefined
+  return (message) =>
+    Effect.suspend((): Effect.Effect<RecordMetadata, PublishFailure> => {
+      const record = recordOf(target, message, undefined)
+      if (Result.isFailure(record)) return Effect.fail(record.failure)
+      if (open !== undefined) return open.send(record.success)
+      return Effect.flatMap(shared, (producer) => {
+        open = producer
+        return producer.send(record.success)
+      })
+    })
 }
 
 const optionKinds = Kinds.struct(
@@ -232,19 +250,29 @@ const operations = <K, V, R, RI>(
       : Effect.flatMap(records(messages, "batch"), (all) => Effect.flatMap(producer, ({ sendAll }) => sendAll(all)))
 })
 
+const targetOf = <K, V>({
+  topic,
+  compression,
+  headers = {},
+  ...options
+}: Options<K, V>): EncodedMessage.Target<K, V> => ({
+  ...{ topic, compression, headers: EncodedMessage.listed(headers) },
+  key: serdeOf(options.key),
+  value: serdeOf(options.value)
+})
+
+/** A key that is left out is null, which its serde takes: the types say so. */
+const recordOf = <K, V>(target: EncodedMessage.Target<K, V>, message: Message<K, V>, index: number | undefined) =>
+  EncodedMessage.recordOf(target, message, (message as { readonly key?: K }).key ?? (null as K), index)
+
 const recordsOf = <K, V>(options: Options<K, V>, cluster: string): Records<K, V> => {
-  const { topic, partitioner, compression, headers = {} } = options
-  const target: EncodedMessage.Target<K, V> = {
-    ...{ topic, compression, headers },
-    key: serdeOf(options.key),
-    value: serdeOf(options.value)
-  }
+  const { topic, partitioner } = options
+  const target = targetOf(options)
   const encoded: Records<K, V> = (messages, of) =>
     Effect.suspend(() => {
       const records: Array<ProducerRecord> = []
       for (const [index, message] of messages.entries()) {
-        const parts = { ...message, key: keyIn(message) }
-        const result = EncodedMessage.recordOf(target, parts, of === "batch" ? index : undefined)
+        const result = recordOf(target, message, of === "batch" ? index : undefined)
         if (Result.isFailure(result)) return Effect.fail(result.failure)
         records.push(result.success)
       }
@@ -268,6 +296,3 @@ const recordsOf = <K, V>(options: Options<K, V>, cluster: string): Records<K, V>
 /** The type of a key or value without a serde is its default in `make`, which is what `Serde.bytes` reads and writes. */
 const serdeOf = <A>(serde: Serde.Serde<A> | undefined): Serde.Serde<A> =>
   serde ?? (Serde.bytes as unknown as Serde.Serde<A>)
-
-/** A key that is left out is null, which its serde takes: the types say so. */
-const keyIn = <K, V>(message: Message<K, V>): K => (message as { readonly key?: K }).key ?? (null as K)

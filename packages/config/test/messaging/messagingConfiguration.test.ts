@@ -124,7 +124,9 @@ describe("settings of messaging from files", () => {
         "messaging.kafka.producer.transactionalIdPrefix tx\\ \\=\\tid\\\\",
         "messaging.kafka.consumer.concurrency=\\",
         "",
-        "messaging.rabbitmq.exchangePrefix=\\u00e4\\:\\#"
+        "messaging.rabbitmq.exchangePrefix=\\u00e4\\:\\#",
+        "messaging.rabbitmq.queuePrefix=docs\\",
+        "  #1"
       ].join("\r\n")
       const error = yield* Effect.flip(MessagingConfiguration.parse(text))
       assert.deepStrictEqual(
@@ -138,6 +140,7 @@ describe("settings of messaging from files", () => {
       assert.strictEqual(kafka.topicPrefix, "documents")
       assert.strictEqual(kafka.settings.producer.transactionalIdPrefix, "tx =\tid\\")
       assert.deepStrictEqual([kafka.settings.consumer.concurrency, rabbitmq.exchangePrefix], [7, "ä:#"])
+      assert.strictEqual(rabbitmq.queuePrefix, "docs#1")
     })
   )
 

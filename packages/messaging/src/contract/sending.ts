@@ -1,10 +1,12 @@
 /** Outcomes: what is sent arrives as it was sent. */
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { assert } from "vitest"
 import * as Message from "../Message.ts"
 import { MessageBroker } from "../MessageBroker.ts"
 import * as Topic from "../Topic.ts"
 import {
+  Away,
   asTexts,
   consume,
   DeadLetters,
@@ -15,6 +17,7 @@ import {
   order,
   orders,
   producer,
+  quickly,
   Refused,
   unique
 } from "./harness.ts"
@@ -167,19 +170,24 @@ export const sending: ReadonlyArray<Outcome> = [
     })
   },
   {
-    title: "MSG-05 a consumer of two topics gets the messages of both, each with its topic",
+    title:
+      "MSG-05 a consumer of two topics gets the messages of both, each read as its own topic says, also when they are retried",
     run: Effect.gen(function* () {
-      const [one, two] = [yield* orders, yield* orders]
-      const probe = yield* consume([one, two])
+      const one = yield* orders
+      const two = Topic.json((yield* orders).name, Schema.Struct({ id: Schema.String, cents: Schema.NumberFromString }))
+      const fails = ({ attempt }: Message.ReceivedMessage<Order>) =>
+        attempt === 1 ? Effect.fail(new Away({ detail: "away" })) : Effect.void
+      const probe = yield* consume([one, two], fails, { retry: quickly })
       const { send } = yield* producer
-      yield* send(order("1"), one)
-      yield* send(order("2"), two)
-      yield* probe.awaits(2)
-      const got = probe.calls.map(({ message }) => [message.payload.id, message.topic.name])
-      assert.sameDeepMembers(got, [
-        ["1", one.name],
-        ["2", two.name]
-      ])
+      yield* send(order("1", 7), one)
+      yield* send(order("2", 8), two)
+      yield* probe.awaits(4)
+      const got = probe.calls.map(({ message }) => [message.payload, message.topic.name])
+      const once = [
+        [order("1", 7), one.name],
+        [order("2", 8), two.name]
+      ]
+      assert.sameDeepMembers(got, [...once, ...once])
     })
   },
   {

@@ -3,6 +3,7 @@ import * as Result from "effect/Result"
 import { RecordRejected } from "../../BrokerError.ts"
 import type { Compression, Header, ProducerRecord } from "../../ConsumerRecord.ts"
 import { EncodeFailure, type Serde } from "../../Serde.ts"
+import * as Utf8 from "../base/utf8.ts"
 import { withoutOwn } from "../record/forwardedHeaders.ts"
 
 /** Headers as a user writes them. */
@@ -17,31 +18,31 @@ export interface Target<K, V> {
   readonly key: Serde<K>
   readonly value: Serde<V>
   readonly compression: Compression | undefined
-  readonly headers: GivenHeaders
+  readonly headers: ReadonlyArray<GivenHeader>
 }
 
 /** The parts of a message that its record is made of. */
-export interface Parts<K, V> {
-  readonly key: K
+export interface Parts<V> {
   readonly value: V
   readonly headers?: GivenHeaders
   readonly partition?: number
   readonly timestamp?: number
 }
 
-/** `index` is that of the message in its batch; undefined for one that is published by itself. */
+/** `messageKey` is null for a message without a key. `index` is that of the message in its batch; undefined for one that is published by itself. */
 export const recordOf = <K, V>(
   target: Target<K, V>,
-  message: Parts<K, V>,
+  message: Parts<V>,
+  messageKey: K,
   index: number | undefined
 ): Result.Result<ProducerRecord, EncodeFailure | RecordRejected> => {
   const { topic, compression } = target
   const { partition, timestamp } = message
-  const key = target.key.encode(message.key)
+  const key = target.key.encode(messageKey)
   if (Result.isFailure(key)) return Result.fail(refused(topic, "key", key.failure, index))
   const value = target.value.encode(message.value)
   if (Result.isFailure(value)) return Result.fail(refused(topic, "value", value.failure, index))
-  const headers = headersOf(target, message)
+  const headers = headersOf(target, message, messageKey)
   if (Result.isFailure(headers)) return Result.fail(headers.failure)
   return Result.succeed(
     withoutOwn({
@@ -69,43 +70,49 @@ const refused = (
  */
 const headersOf = <K, V>(
   target: Target<K, V>,
-  message: Parts<K, V>
+  message: Parts<V>,
+  key: K
 ): Result.Result<ReadonlyArray<Header>, RecordRejected> => {
-  const own = asHeaders(message.headers)
-  const common = asHeaders(target.headers)
+  const own = listed(message.headers)
   const headers: Array<Header> = []
   let broken: string | undefined
-  const add = ({ key, value }: GivenHeader) => {
-    if (typeof value !== "string") headers.push({ key, value })
-    else if (value.isWellFormed()) headers.push({ key, value: encoder.encode(value) })
-    else broken ??= key
+  for (const header of target.headers) {
+    if (!own.some(({ key }) => key === header.key)) broken ??= add(headers, header)
   }
-  for (const header of common) if (!own.some(({ key }) => key === header.key)) add(header)
-  for (const header of own) add(header)
+  for (const header of own) broken ??= add(headers, header)
   if (broken !== undefined) {
     const detail = `header '${broken}' has a lone surrogate, which UTF-8 cannot carry`
     return Result.fail(new RecordRejected({ topic: target.topic, detail }))
   }
-  const ofKey = target.key.headers?.(message.key)
+  const ofKey = target.key.headers?.(key)
   const ofValue = target.value.headers?.(message.value)
   return Result.succeed(
     ofKey === undefined && ofValue === undefined ? headers : [...headers, ...(ofKey ?? []), ...(ofValue ?? [])]
   )
 }
 
-interface GivenHeader {
+/** Adds a header as bytes. Answers its name when UTF-8 cannot carry its text. */
+const add = (headers: Array<Header>, { key, value }: GivenHeader): string | undefined => {
+  if (typeof value === "string" && !value.isWellFormed()) return key
+  headers.push({ key, value: typeof value === "string" ? Utf8.encode(value) : value })
+  return undefined
+}
+
+/** A header as a user gives it. */
+export interface GivenHeader {
   readonly key: string
   readonly value: string | Uint8Array | null
 }
 
 const none: ReadonlyArray<GivenHeader> = []
 
-const asHeaders = (headers: GivenHeaders | undefined): ReadonlyArray<GivenHeader> => {
+/** Headers as a list. */
+export const listed = (headers: GivenHeaders | undefined): ReadonlyArray<GivenHeader> => {
   if (headers === undefined) return none
-  if (Array.isArray(headers)) return headers
+  if (isList(headers)) return headers
   const given: Array<GivenHeader> = []
-  for (const [key, value] of Object.entries(headers)) given.push({ key, value })
+  for (const key of Object.keys(headers)) given.push({ key, value: headers[key]! })
   return given
 }
 
-const encoder = new TextEncoder()
+const isList = (headers: GivenHeaders): headers is ReadonlyArray<Header> => Array.isArray(headers)

@@ -37,20 +37,17 @@ export const make = (
       return connected
     }
   )
-  // A transactional producer has one transaction at a time. It connects with the first message.
+  const known = (otherwise: typeof connect) =>
+    Effect.suspend(() => (open === undefined ? otherwise : Effect.succeed(open)))
+  // It connects with the first message. A second producer of the same id would fence the first one.
   const one = Semaphore.makeUnsafe(1)
+  const connected = known(one.withPermit(known(connect)))
   return (message) =>
-    Effect.suspend(() => (open === undefined ? connect : Effect.succeed(open))).pipe(
-      Effect.flatMap(({ transaction }) =>
-        transaction((current) =>
-          publisherOf(message.topic)
-            .publish(published(message))
-            .pipe(Effect.provideService(CurrentTransaction, current))
-        )
-      ),
-      one.withPermit,
-      Effect.provideContext(producers)
-    )
+    Effect.flatMap(connected, ({ transaction }) =>
+      transaction((current) =>
+        publisherOf(message.topic).publish(published(message)).pipe(Effect.provideService(CurrentTransaction, current))
+      )
+    ).pipe(Effect.provideContext(producers))
 }
 
 const published = <T>({ key, payload, headers, timestamp }: Message<T>): Publisher.Message<string | null, T> => ({
