@@ -13,10 +13,15 @@ beforeAll(async () => {
     writeFileSync(join(folder, path), text)
   }
   const exports = { ".": "", "./internal/*": null, "./presets/*": "", "./schema.json": "", "./*": "" }
-  write("package.json", JSON.stringify({ name: "sample", type: "module", exports }))
+  const peerDependenciesMeta = { "peer-that-is-missing": { optional: true } }
+  write("package.json", JSON.stringify({ name: "sample", type: "module", exports, peerDependenciesMeta }))
   write("dist/index.js", 'export * as First from "./First.js"\nexport * as Second from "./Second.js"\n')
   write("dist/First.js", 'export { shared } from "./internal/shared.js"\nexport const make = () => "first"\n')
   write("dist/Second.js", 'export { shared } from "./internal/shared.js"\nexport const make = () => "second"\n')
+  write(
+    "dist/WithPeer.js",
+    'export { shared } from "./internal/shared.js"\nexport * from "peer-that-is-missing/Part"\n'
+  )
   write("dist/presets/Quick.js", 'export { shared } from "../internal/shared.js"\n')
   write("dist/internal/shared.js", 'export const shared = {}\nexport const later = () => import("./lazy.js")\n')
   write("dist/internal/lazy.js", 'export { shared } from "./shared.js"\n')
@@ -39,11 +44,16 @@ describe("the build for Node", () => {
     for (const other of others) expect(other.shared).toBe(shared)
   })
 
+  it("RCH-02 is loaded without an optional peer, which one public module needs", async () => {
+    expect(Object.keys(await import(at("index.js")))).toEqual(["First", "Second"])
+    await expect(import(at("WithPeer.js"))).rejects.toThrow("peer-that-is-missing")
+  })
+
   it("RCH-02 has a file for each public module, and one for all that they hold", () => {
     const files = readdirSync(join(folder, nodeFolder), { recursive: true, withFileTypes: true })
     const names = files.filter((file) => file.isFile() && file.name.endsWith(".js")).map(({ name }) => name)
     expect(names.filter((name) => !name.startsWith("part-")).sort()).toEqual([
-      ...["First.js", "Quick.js", "Second.js", "all.js", "index.js"]
+      ...["First.js", "Quick.js", "Second.js", "WithPeer.js", "all.js", "index.js"]
     ])
   })
 })
