@@ -41,7 +41,7 @@ interface Call {
   readonly atMillis: number
 }
 
-/** What the workers were asked for. */
+/** All calls of the workers. */
 export class Calls extends Context.Service<Calls, Array<Call>>()("test/strategy/Calls") {}
 
 const worker = (calls: Array<Call>, group: Group) => (event: object) =>
@@ -85,7 +85,7 @@ export const bindings = (prefix: string) =>
     return yield* Configuration.bindings(configuration, Strategy.handlers)
   })
 
-/** What the workers need. */
+/** The services that the workers need. */
 export const services = workers.pipe(
   Layer.provideMerge(Layer.sync(Calls, (): Array<Call> => [])),
   Layer.merge(IdempotencyStore.layerMemory())

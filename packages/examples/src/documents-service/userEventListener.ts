@@ -1,4 +1,4 @@
-/** What the service does when something has happened to a user: it tells the user by email (brokers seed "Event Handler Dispatch Flow"). */
+/** Tells users by email of what has happened to them (brokers seed "Event Handler Dispatch Flow"). */
 import { EventHandler } from "@eventbus/messaging"
 import { DateTime, Effect, Schema } from "effect"
 import * as Events from "./events.ts"

@@ -1,4 +1,4 @@
-/** What stands in the eight topics, as JSON. */
+/** The events of the eight topics, as JSON. */
 import { Schema } from "effect"
 
 const Id = Schema.NonEmptyString

@@ -1,4 +1,4 @@
-/** What the ten consumers do with an event, and how it may fail. The application provides it. */
+/** The work of the ten consumers on an event, and how it may fail. The application provides it. */
 import { Context, type Effect, Schema } from "effect"
 import type * as Events from "./events.ts"
 

@@ -1,7 +1,7 @@
 /** A request to send an email (brokers seed "EmailNotificationMessage"). */
 import { DateTime, Effect, Schema } from "effect"
 
-/** What a template is rendered with. */
+/** The values that a template is rendered with. */
 export const TemplateVariables = Schema.Record(Schema.String, Schema.Json)
 export type TemplateVariables = typeof TemplateVariables.Type
 

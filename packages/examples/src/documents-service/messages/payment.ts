@@ -1,4 +1,4 @@
-/** What has happened to a payment or a subscription (brokers seed "PaymentEventMessage"). */
+/** An event of a payment or a subscription (brokers seed "PaymentEventMessage"). */
 import { type BigDecimal, DateTime, Effect, Schema } from "effect"
 
 export const PaymentEventType = Schema.Literals([

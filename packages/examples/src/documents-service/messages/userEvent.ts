@@ -1,4 +1,4 @@
-/** What has happened to a user (brokers seed "UserEventMessage"). */
+/** An event of a user (brokers seed "UserEventMessage"). */
 import { DateTime, Effect, Schema } from "effect"
 
 export const UserEventType = Schema.Literals([
@@ -21,7 +21,7 @@ export class UserEventMessage extends Schema.Class<UserEventMessage>("UserEventM
   eventType: UserEventType,
   userId: Schema.NonEmptyString,
   email: Schema.NonEmptyString,
-  /** What belongs to this event alone. */
+  /** Details that belong to this event alone. */
   eventData: Schema.Record(Schema.String, Schema.Json),
   /** When it happened. */
   eventTimestamp: Schema.DateTimeUtcFromString,
