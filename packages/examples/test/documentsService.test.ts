@@ -47,7 +47,7 @@ const inService = <A, E>(
       Layer.provide(mailServer(sent))
     )
     return yield* Effect.provide(test, service)
-  }).pipe(Effect.provide(MemoryBroker.layer()), Effect.provide(VirtualClock.layer))
+  }).pipe(Effect.provide(Layer.provideMerge(MemoryBroker.layer(), VirtualClock.layer)))
 
 const until = (condition: () => boolean) =>
   Effect.repeat(Effect.sleep(50), { until: condition, times: 2_000 }).pipe(
