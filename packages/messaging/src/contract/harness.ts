@@ -158,7 +158,7 @@ const longestWaitMillis = 30_000
 export const eventually = (assertion: () => void): Effect.Effect<void> => eventuallySucceeds(Effect.sync(assertion))
 
 /** Repeats an effect until it neither fails nor dies. When it never does, its last failure is reported. */
-export const eventuallySucceeds = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+const eventuallySucceeds = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     const endMillis = (yield* Clock.currentTimeMillis) + longestWaitMillis
     while (true) {
