@@ -70,28 +70,45 @@ export interface KafkaSettings {
   readonly defaultRetention: number
   /** Settings of consumers. */
   readonly consumer: {
+    /** Members of the group in this process, for each consumer. */
     readonly concurrency: number
+    /** Most messages of a batch. */
     readonly maxPollRecords: number
+    /** Silence after which a member is removed, in milliseconds. */
     readonly sessionTimeout: number
+    /** Time between two heartbeats, in milliseconds. */
     readonly heartbeatInterval: number
+    /** Where a group starts that has committed nothing. */
     readonly autoOffsetReset: "earliest" | "latest"
   }
   /** Settings of the producer. */
   readonly producer: {
+    /** The replicas that acknowledge a message: all in sync, or the leader. */
     readonly acks: "all" | "leader"
+    /** Whether resends write a message once. True with `acks` `all`. */
     readonly idempotent: boolean
+    /** How long a message may wait for company, in milliseconds. */
     readonly linger: number
+    /** Most bytes of one request. */
     readonly maxBatchBytes: number
+    /** How long `sendAndWait` waits, in milliseconds. */
     readonly sendTimeout: number
+    /** Whether each message is written in a transaction of its own. */
     readonly transactionalEnabled: boolean
+    /** Begins the `transactional.id`; a UUID follows. */
     readonly transactionalIdPrefix: string
   }
   /** How a failed message is tried again. */
   readonly retry: {
+    /** Tries in all, the first one included. */
     readonly maxAttempts: number
+    /** The wait after the first failure, in milliseconds. */
     readonly initialInterval: number
+    /** Factor from one wait to the next. */
     readonly multiplier: number
+    /** The longest single wait, in milliseconds. */
     readonly maxInterval: number
+    /** Whether a message waits in a retry topic. */
     readonly retryTopicsEnabled: boolean
   }
 }

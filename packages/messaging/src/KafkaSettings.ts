@@ -86,7 +86,14 @@ export interface Complete {
   /** The alias of the cluster. */
   readonly cluster: string
   /** The defaults of topics that are created. */
-  readonly topics: { readonly partitions: number; readonly replicationFactor: number; readonly retentionMillis: number }
+  readonly topics: {
+    /** Partitions. */
+    readonly partitions: number
+    /** Replicas of each partition. */
+    readonly replicationFactor: number
+    /** How long messages are kept, in milliseconds. */
+    readonly retentionMillis: number
+  }
   /** Settings of consumers. */
   readonly consumer: Required<ConsumerSettings>
   /** Settings of the producer, as the Broker port takes them. */

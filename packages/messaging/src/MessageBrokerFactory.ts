@@ -128,13 +128,21 @@ export interface Configured {
   /** The default broker, where it is registered. */
   readonly defaultBroker: MessageBrokerType
   /** Kafka: it is used when it is enabled and has addresses. */
-  readonly kafka: { readonly enabled: boolean; readonly bootstrapServers: ReadonlyArray<string> | undefined }
+  readonly kafka: {
+    /** `messaging.kafka.enabled`. */
+    readonly enabled: boolean
+    /** Addresses, each `host:port`. Undefined: Kafka is left out. */
+    readonly bootstrapServers: ReadonlyArray<string> | undefined
+  }
   /** RabbitMQ: it is used when it is enabled and has a layer. */
   readonly rabbitmq: { readonly enabled: boolean }
 }
 
 /** The settings of Kafka with its addresses. */
-export type ReachableKafka<C extends Configured> = C["kafka"] & { readonly bootstrapServers: ReadonlyArray<string> }
+export type ReachableKafka<C extends Configured> = C["kafka"] & {
+  /** Addresses, each `host:port`. */
+  readonly bootstrapServers: ReadonlyArray<string>
+}
 
 /**
  * The brokers that a configuration enables. Without `spring.kafka.bootstrap-servers`, and with a switch that is off, a broker is left out: the program starts, its consumers say in the log
