@@ -9,7 +9,6 @@ import * as Schema from "effect/Schema"
 import { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 import { Cluster } from "./internal/schema/clusterSchema.ts"
 import {
-  decimal,
   duration,
   flag,
   oneOf,
