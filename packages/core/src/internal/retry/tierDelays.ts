@@ -38,7 +38,16 @@ export const delayMillis = (delaysMillis: ReadonlyArray<number>, attempt: number
 
 /** Reads the waits of a tier. `path` stands before each name. Never throws. */
 export const read = (given: GivenDelays, path: string): TierDelays =>
-  Schedule.isSchedule(given.delay) ? ofSchedule(given.delay, given, path) : ofNumbers(given, path)
+  isSchedule(given.delay) ? ofSchedule(given.delay, given, path) : ofNumbers(given, path)
+
+/** Total: an object may throw when it is looked at. */
+const isSchedule = (delay: unknown): delay is Schedule.Schedule<unknown, never, unknown, unknown> => {
+  try {
+    return Schedule.isSchedule(delay)
+  } catch {
+    return false
+  }
+}
 
 const ofNumbers = (given: GivenDelays, path: string): TierDelays => {
   const { tier } = Defaults.retry
