@@ -9,11 +9,11 @@ import * as Memory from "./memory.ts"
 
 const { capabilities } = MessageBroker
 
-MessagingContract.suite("MSG-10 messaging in memory", {
+MessagingContract.suite("EXT-04 MSG-03 MSG-05 MSG-10 MSG-21 messaging in memory", {
   ...{ layer: Memory.layer(), clock: VirtualClock.layer, capabilities }
 })
 
 KafkaSuite.shared("kafka", (brokers) => {
   const layer = Memory.onBroker().pipe(Layer.provide(KafkaJs.layer({ brokers })))
-  MessagingContract.suite("MSG-10 messaging on Kafka", { layer, capabilities })
+  MessagingContract.suite("EXT-04 MSG-03 MSG-05 MSG-10 MSG-21 messaging on Kafka", { layer, capabilities })
 })
