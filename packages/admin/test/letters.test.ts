@@ -72,6 +72,44 @@ describe("dead letters over HTTP", () => {
     })
   )
 
+  it.live(
+    "OPS-03 DLT-22 a letter of Spring's has its deliveries, its numbers in decimals, and the bytes of a value that Spring could not read",
+    () =>
+      Effect.gen(function* () {
+        const { call, memory } = yield* withLetters(["bad"])
+        const text = (key: string, value: string) => ({ key, value: new TextEncoder().encode(value) })
+        const number = (key: string, ...bytes: ReadonlyArray<number>) => ({ key, value: Uint8Array.from(bytes) })
+        const fatal = "org.springframework.kafka.support.serializer.DeserializationException"
+        const headers = [
+          ...[text("kafka_exception-fqcn", fatal), text("kafka_original-topic", "orders"), text("__TypeId__", "[B")],
+          number("kafka_original-partition", 0, 0, 0, 0),
+          number("kafka_original-offset", 0, 0, 0, 0, 0, 0, 1, 0),
+          number("retry_topic-attempts", 0, 0, 0, 3)
+        ]
+        yield* memory.append("orders.DLT", 0, [{ ...text("", '"eyBicm9rZW4="'), key: null, headers }])
+        const { body } = yield* call("GET", `${dlt}/records/0@1`)
+        assert.deepStrictEqual([body.totalAttempts, body.originalOffset, body.exceptionClass], [2, "256", fatal])
+        assert.deepStrictEqual(body.payload.value, { bytes: 8, text: "{ broken", decoded: "{ broken" })
+        assert.deepStrictEqual(
+          body.payload.headers.map(({ name, value }: { readonly name: string; readonly value: string }) => [
+            name,
+            value
+          ]),
+          [
+            ...[
+              ["kafka_exception-fqcn", fatal],
+              ["kafka_original-topic", "orders"],
+              ["kafka_original-partition", "0"]
+            ],
+            ...[
+              ["kafka_original-offset", "256"],
+              ["retry_topic-attempts", "3"]
+            ]
+          ]
+        )
+      })
+  )
+
   it.live("OPS-05 a rehearsal is begun, asked for, and says what today's code would do", () =>
     Effect.gen(function* () {
       let isBad = true

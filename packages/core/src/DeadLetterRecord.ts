@@ -11,7 +11,7 @@ import * as Names from "./internal/record/headerNames.ts"
 import * as HeaderValues from "./internal/record/headerValues.ts"
 import { lastValues, readOrigin } from "./internal/record/origin.ts"
 import * as RunMark from "./internal/record/runMark.ts"
-import * as Spring from "./internal/record/springHeaders.ts"
+import * as Spring from "./internal/record/springLetter.ts"
 
 /** How a tier (0 is the main topic) gave the record up. */
 export interface TierFailureRecord {
@@ -39,9 +39,9 @@ export interface DeadLetterRecord {
   readonly originalTimestamp: number
   /** Original bytes. */
   readonly key: Uint8Array | null
-  /** Original bytes. */
+  /** Original bytes, also where Spring could not read them and its JSON serializer stored a text in Base64 in their place: `record` has that text. */
   readonly value: Uint8Array | null
-  /** All headers of the dead letter, in order. */
+  /** All headers of the dead letter, in order; without `__TypeId__` where it names the type of such a text. */
   readonly headers: ReadonlyArray<Header>
   /** Undefined for a record that another system dead-lettered. */
   readonly dltReason: DeadLetterReason | undefined
@@ -49,7 +49,7 @@ export interface DeadLetterRecord {
   readonly dltDetail: string | undefined
   /** When it was dead-lettered, epoch milliseconds. Default: the timestamp of the record. */
   readonly dltTimestamp: number
-  /** Handler calls over all tiers. Default 0. */
+  /** Handler calls over all tiers; of a letter of Spring's `@RetryableTopic`, its deliveries. Default 0. */
   readonly totalAttempts: number
   /** Epoch milliseconds. Default `dltTimestamp`. */
   readonly firstFailureTimestamp: number
@@ -85,6 +85,8 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
   const dltTimestamp = HeaderValues.timestamp(headers.get(Names.dltTimestamp)) ?? record.timestamp
   const owner = CopyOwner.of(record)
   const springException = spring === undefined ? undefined : Spring.readException(record.headers)
+  const springAttempts = spring === undefined ? undefined : Spring.readAttempts(record.headers)
+  const content = spring === undefined ? record : Spring.readContent(record)
   const read = {
     originFrom: own !== undefined ? "eventbus" : spring !== undefined ? "spring" : "none",
     originalTopic: origin.topic,
@@ -92,12 +94,12 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
     originalOffset: origin.offset,
     originalTimestamp: origin.timestamp,
     key: record.key,
-    value: record.value,
-    headers: record.headers,
+    value: content.value,
+    headers: content.headers,
     dltReason: reasonOf(HeaderValues.text(headers.get(Names.dltReason))),
     dltDetail: HeaderValues.text(headers.get(Names.dltDetail)),
     dltTimestamp,
-    totalAttempts: count(headers.get(Names.totalAttempts)),
+    totalAttempts: springAttempts ?? count(headers.get(Names.totalAttempts)),
     firstFailureTimestamp: HeaderValues.timestamp(headers.get(Names.firstFailureTimestamp)) ?? dltTimestamp,
     lastExceptionClass:
       HeaderValues.text(headers.get(Names.lastExceptionClass)) || springException?.className || "unknown",
@@ -110,6 +112,9 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
   } satisfies Omit<DeadLetterRecord, "cause" | "fingerprint">
   return { ...read, ...FailureHeaders.read(read) }
 }
+
+/** The decimal text of a header in which Spring Kafka stores a number in binary, such as `kafka_original-offset`. Undefined for any other header, and for bytes of another length. */
+export const springNumber = (header: Header): string | undefined => Spring.numberText(header)
 
 const mostAttempts = 1_000_000_000
 

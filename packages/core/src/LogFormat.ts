@@ -40,6 +40,11 @@ export const text: Logger.Logger<unknown, string> = Logger.make((line) => {
   return `${line.logLevel.toUpperCase()}${place} ${messages(line.message).map(printed).join(" ")}${more.join("")}${cause}`
 })
 
+/** The same behind its time in ISO 8601: `2026-11-28T09:30:00.000Z INFO [orders|…] Processing record`. */
+export const timedText: Logger.Logger<unknown, string> = Logger.make(
+  (line) => `${line.date.toISOString()} ${text.log(line)}`
+)
+
 /**
  * One JSON object per line: `timestamp` (ISO 8601), `level`, `message`, all annotations, `cause` of a failure, and `trace_id` and `span_id` within a span.
  * Offsets beyond 2^53 are texts.
@@ -62,6 +67,9 @@ export const json: Logger.Logger<unknown, string> = Logger.make((line) => {
 
 /** Writes the program's log as `text`, to standard output. */
 export const layerText: Layer.Layer<never> = Logger.layer([Logger.withConsoleLog(text)])
+
+/** Writes the program's log as `timedText`, to standard output. */
+export const layerTimedText: Layer.Layer<never> = Logger.layer([Logger.withConsoleLog(timedText)])
 
 /** Writes the program's log as `json`, to standard output. */
 export const layerJson: Layer.Layer<never> = Logger.layer([Logger.withConsoleLog(json)])

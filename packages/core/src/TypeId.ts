@@ -39,7 +39,7 @@ export type Named<T extends Types> = {
 
 /** The settings of a serde for several types. */
 export interface Options {
-  /** Names that may be decoded: exact ones, and `prefix.*` for all that begin with `prefix.`. Default `com.extractor.unraveldocs.*`. */
+  /** Names that may be decoded: exact ones, and `prefix.*` for all that begin with `prefix.`. Default: the names that have a serde. */
   readonly trusted?: ReadonlyArray<string>
 }
 
@@ -51,7 +51,7 @@ type WithHeaders<A> = Serde<A> & Required<Pick<Serde<A>, "headers">>
  * wrap the whole in `Serde.nullable`.
  */
 export const serde = <const T extends Types>(types: T, options: Options = {}): WithHeaders<Named<T>> => {
-  const { trusted = ["com.extractor.unraveldocs.*"] } = options
+  const { trusted = Object.keys(types) } = options
   const serdes = new Map(Object.entries(types).filter(([name]) => isTrusted(name, trusted)))
   const known = listed(Array.from(serdes.keys()))
   const called = (name: string | undefined) => (name === undefined ? undefined : serdes.get(name))

@@ -252,6 +252,63 @@ describe("headers of other systems", () => {
     }
   })
 
+  it("DLT-22 a letter of Spring's has its deliveries: the header counts the one that would follow, and the last of repeats counts", () => {
+    const origin = HeaderSets.make(letter, "billing", { spring: "retry-topic" }).filter(
+      ({ key }) => !key.startsWith(Names.prefix) && key !== "retry_topic-attempts"
+    )
+    const attempts = (...values: ReadonlyArray<ReadonlyArray<number>>) =>
+      DeadLetterRecord.read(
+        record([...origin, ...values.map((bytes) => header("retry_topic-attempts", Uint8Array.from(bytes)))])
+      ).totalAttempts
+    expect(attempts([0, 0, 0, 2], [0, 0, 0, 3], [0, 0, 0, 5])).toBe(4)
+    expect(attempts([0, 0, 0, 2])).toBe(1)
+    expect([attempts(), attempts([0, 0, 0, 0]), attempts([2]), attempts([255, 0, 0, 1])]).toEqual([0, 0, 0, 0])
+  })
+
+  it("DLT-22 numbers in Spring's headers are told in decimals, and no other header is", () => {
+    const number = (key: string, ...bytes: ReadonlyArray<number>) =>
+      DeadLetterRecord.springNumber(header(key, Uint8Array.from(bytes)))
+    expect(number("kafka_original-partition", 0, 0, 1, 2)).toBe("258")
+    expect(number("kafka_dlt-original-offset", 0, 0, 0, 0, 0, 0, 1, 0)).toBe("256")
+    expect(number("retry_topic-attempts", 0, 0, 0, 5)).toBe("5")
+    expect(number("retry_topic-backoff-timestamp", 0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x7b)).toBe("1700000000123")
+    expect(number("kafka_original-partition", 0x33)).toBeUndefined()
+    expect(number("kafka_original-topic", 0, 0, 0, 5)).toBeUndefined()
+    expect(number("mine", 0, 0, 0, 5)).toBeUndefined()
+    expect(DeadLetterRecord.springNumber(header("retry_topic-attempts", null))).toBeUndefined()
+  })
+
+  it("DLT-22 a value that Spring could not read is its bytes again, without the type of Spring's text in Base64", () => {
+    const className = "kafka_exception-fqcn"
+    const origin = HeaderSets.make(letter, "billing", { spring: "retry-topic" }).filter(
+      ({ key }) => !key.startsWith(Names.prefix) && key !== className && key !== "kafka_exception-cause-fqcn"
+    )
+    const read = (value: string | null, type: string, error: string, more: ReadonlyArray<Header> = []) => {
+      const headers = [header("mine", "1"), ...more, ...origin, header(className, error), header("__TypeId__", type)]
+      const stored = { ...record(headers), value: value === null ? null : utf8(value) }
+      const { value: bytes, headers: kept, record: raw } = DeadLetterRecord.read(stored)
+      expect(raw).toBe(stored)
+      return [bytes && new TextDecoder().decode(bytes), kept.some(({ key }) => key === "__TypeId__")]
+    }
+    const fatal = "org.springframework.kafka.support.serializer.DeserializationException"
+    expect(read('"eyJuIjoxMzAxMywgYnJva2Vu"', "[B", fatal)).toEqual(['{"n":13013, broken', false])
+    expect(read('"eyJuIjoxMiwgYg=="', "[B", fatal)).toEqual(['{"n":12, b', false])
+    expect(read('""', "[B", fatal)).toEqual(["", false])
+    expect(read('"AQID"', "[B", "pay.Declined")).toEqual(['"AQID"', true])
+    expect(read('"AQID"', "pay.Payment", fatal)).toEqual(['"AQID"', true])
+    for (const value of ['"AQI"', '"AQ D"', '"AQ\\nI"', "AQID", '"', "", '"AQ=="AQID"', '"A-_D"', '"  AQID  "', null])
+      expect(read(value, "[B", fatal), String(value)).toEqual([value, true])
+    const replayed = ReplayHeaders.forSource(
+      DeadLetterRecord.read({
+        ...record([header("mine", "1"), ...origin, header(className, fatal), header("__TypeId__", "[B")]),
+        value: utf8('"AQID"')
+      }),
+      "billing",
+      target
+    )
+    expect(keysOf(replayed).filter((key) => !key.startsWith(Names.prefix))).toEqual(["mine"])
+  })
+
   it("ruling 14 a time of Spring's that is no Date is unreadable, and the record's own time stands in its place", () => {
     const read = (spring: "plain" | "retry-topic", millis: bigint) => {
       const bytes = new Uint8Array(8)

@@ -45,18 +45,29 @@ describe("TypeId.serde", () => {
     expect(Result.getOrThrow(failure)).toMatchObject({ path: '["to"]', serde: "json" })
   })
 
-  it("SER-07 SEC-02 a name outside the allow-list is a failure that says header, name and allowed names", () => {
-    expect(refusal(record("com.evil.Runtime"))).toBe(
+  it("SER-07 SEC-02 MSG-19 a name outside the allow-list is a failure that says header, name and allowed names", () => {
+    const ofSeed = TypeId.serde({ [email]: Serde.json(Email) }, { trusted: ["com.extractor.unraveldocs.*"] })
+    expect(refusal(record("com.evil.Runtime"), ofSeed)).toBe(
       "header __TypeId__ is 'com.evil.Runtime', which is not trusted; trusted is com.extractor.unraveldocs.*"
     )
-    expect(refusal(record("com.extractor.unraveldocsevil.Email"))).toContain("is not trusted")
-    expect(refusal(record("com.extractor.unraveldocs"))).toContain("is not trusted")
+    expect(refusal(record("com.extractor.unraveldocsevil.Email"), ofSeed)).toContain("is not trusted")
+    expect(refusal(record("com.extractor.unraveldocs"), ofSeed)).toContain("is not trusted")
+    expect(refusal(record("com.extractor.unraveldocs.Other"), ofSeed)).toBe(
+      `header __TypeId__ is 'com.extractor.unraveldocs.Other', which has no serde; there is one for ${email}`
+    )
   })
 
-  it("SER-07 SEC-02 a trusted name without a serde, and a missing name, are failures", () => {
-    expect(refusal(record("com.extractor.unraveldocs.Other"))).toBe(
-      `header __TypeId__ is 'com.extractor.unraveldocs.Other', which has no serde; there is one for ${email}, ${user}`
+  it("SER-07 SEC-02 without an allow-list the names of the table are trusted, in whatever package, and no other", () => {
+    const payments = TypeId.serde({ "pay.Payment": Serde.json(User) })
+    expect(Result.getOrThrow(payments.decode(json({ id: 7 }), record("pay.Payment")))).toEqual({
+      ...{ _tag: "pay.Payment", value: { id: 7 } }
+    })
+    expect(refusal(record("com.extractor.unraveldocs.Other"), payments)).toBe(
+      "header __TypeId__ is 'com.extractor.unraveldocs.Other', which is not trusted; trusted is pay.Payment"
     )
+  })
+
+  it("SER-07 a missing name, and a value of a type without a serde, are failures", () => {
     const missing = `header __TypeId__ is missing; it must be one of ${email}, ${user}`
     expect(refusal({ headers: [] })).toBe(missing)
     expect(refusal({ headers: [{ key: "__TypeId__", value: null }] })).toBe(missing)

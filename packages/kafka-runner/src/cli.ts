@@ -1,4 +1,4 @@
-/** `pnpm kafka up|down|status`: one plaintext broker that stays in the background until it is taken down. */
+/** `pnpm kafka up|status|down`: one plaintext broker that stays in the background until it is taken down. */
 import { existsSync, readFileSync } from "node:fs"
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -81,6 +81,15 @@ const down = Effect.gen(function* () {
   return `Kafka at ${running.bootstrap} was stopped.`
 })
 
+const usage = `usage: pnpm kafka up|status|down
+
+  up      starts one broker in the background and prints its address; a broker that runs is kept
+  status  says whether it runs, and where
+  down    stops it and deletes its data
+
+Its listeners take the first three free ports of 127.0.0.1 from 19092 on: the printed address is that of clients. There are no options. It needs Java 17 (JAVA_HOME, else java on
+the path) and, for the first download of its jars, Maven. Jars, data and log are in ${cacheFolder()}; XDG_CACHE_HOME moves that folder, and one folder has one broker.`
+
 const commands = { up, status, down }
 const name = process.argv[2]
 
@@ -94,7 +103,9 @@ if (name === "up" || name === "status" || name === "down") {
       }
     })
   )
+} else if (name === "--help" || name === "-h" || name === "help") {
+  console.log(usage)
 } else {
-  console.error("usage: pnpm kafka up|status|down")
+  console.error(usage)
   process.exitCode = 2
 }

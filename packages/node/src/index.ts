@@ -1,7 +1,7 @@
 /**
  * Everything that a program without Effect imports: the bus, its consumers, rules for errors, serdes, topics.
  */
-export { EventBusError, LetterTransform, Serde } from "@eventbus/core"
+export { EventBusError, LetterTransform, Serde, TypeId } from "@eventbus/core"
 export type { BusHealth } from "./BusHealth.ts"
 export type { BusOutbox, OutboxReason } from "./BusOutbox.ts"
 export { batchConsumer, type Consumer, consumer, transactionalConsumer } from "./Consumer.ts"

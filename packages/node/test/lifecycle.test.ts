@@ -45,6 +45,18 @@ describe("a bus", () => {
     expect(bus.health()).toMatchObject({ ready: false, reasons: [{ type: "NotRunning" }] })
   })
 
+  it("RCH-06: each line of the text log begins with its time", async () => {
+    const lines: Array<string> = []
+    const spy = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(line))
+    onTestFinished(() => spy.mockRestore())
+    const { bus } = await startBus({ consumers: { orders: ignoring }, log: "text" })
+    await bus.ready()
+    await bus.stop()
+    expect(lines.length).toBeGreaterThan(0)
+    for (const line of lines) expect(line).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [A-Z]+ /)
+    expect(lines.join("\n")).toMatch(/Z INFO \[orders\|.* Binding is DESTROYED/)
+  })
+
   it("RCH-06: a bus that drains is not ready from the first moment on, and stays live", async () => {
     let end = () => {}
     let hasBegun = false

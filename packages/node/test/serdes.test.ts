@@ -11,6 +11,7 @@ import {
   Serde,
   skip,
   standardSchema,
+  TypeId,
   transactionalConsumer
 } from "@eventbus/node"
 import { Result, Schema } from "effect"
@@ -106,6 +107,21 @@ describe("publishing", () => {
     const [text, raw, tombstone] = await kafka.records("orders")
     expect(text).toMatchObject({ timestamp: 5, headers: [{ key: "trace" }] })
     expect([raw?.key, raw?.value, tombstone?.value]).toEqual([null, Uint8Array.of(1), null])
+  })
+
+  it("RCH-04 SER-07: values of several types are told apart by their header, in whatever package they are", async () => {
+    const values = TypeId.serde({
+      "pay.Payment": standardSchema(z.object({ cents: z.int() })),
+      "pay.Refund": standardSchema(z.object({ of: z.string() }))
+    })
+    const handled: Array<string> = []
+    const handler = ({ value }: { readonly value: { readonly _tag: string } }) => void handled.push(value._tag)
+    const { bus } = await startBus({
+      consumers: { orders: consumer({ topic: "orders", groupId: "billing", value: values, handler }) }
+    })
+    await bus.publish(defineTopic("orders", { value: values }), { value: { _tag: "pay.Refund", value: { of: "p-1" } } })
+    await until(() => handled.length === 1)
+    expect(handled).toEqual(["pay.Refund"])
   })
 
   it("RCH-06: a value that does not fit its topic rejects with EncodeFailure, and of several none is sent", async () => {

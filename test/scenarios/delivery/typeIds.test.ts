@@ -55,8 +55,7 @@ describe("values of several types", () => {
         )
         yield* DeadLetters.expectOne("messages", {
           key: "forged",
-          message:
-            "type-id cannot decode the record: header __TypeId__ is 'com.evil.Runtime', which is not trusted; trusted is com.extractor.unraveldocs.*"
+          message: `type-id cannot decode the record: header __TypeId__ is 'com.evil.Runtime', which is not trusted; trusted is ${email}, ${user}`
         })
       }).pipe(Effect.provide(TestBus.layer([binding])))
     }

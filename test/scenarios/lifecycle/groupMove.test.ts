@@ -23,13 +23,11 @@ const binding = (
 
 const moving = ["eventbus-cooperative-sticky", "RoundRobinAssigner"] as const
 
-const waiting = (planned: Binding.Binding<unknown>) =>
+const waiting = (planned: Binding.Binding<unknown>, of: Plan.Finding["code"] = "records-waiting") =>
   Effect.gen(function* () {
     const { broker } = yield* MemoryBroker.MemoryBroker
     const found = yield* inTime(Effect.provideService(Plan.check(Plan.make(planned)), Broker.Broker, broker))
-    return found
-      .filter(({ code }) => code === "records-waiting")
-      .map(({ severity, message }) => `${severity}: ${message}`)
+    return found.filter(({ code }) => code === of).map(({ severity, message }) => `${severity}: ${message}`)
   })
 
 describe("a group that moves between clients", () => {
@@ -54,6 +52,59 @@ describe("a group that moves between clients", () => {
         ])
         assert.deepStrictEqual(yield* waiting(binding()), [])
       })
+  )
+
+  scenario("C51 plan --check warns of records that Spring has left in its retry topics, whatever their names are", () =>
+    Effect.gen(function* () {
+      const memory = yield* MemoryBroker.MemoryBroker
+      const admin = yield* memory.broker.admin
+      const topics = [
+        "orders-retry-5000",
+        "orders-retry-0",
+        "orders-retry",
+        "orders-retry-9",
+        "orders-retried",
+        "old-retry"
+      ]
+      for (const topic of ["orders", ...topics]) {
+        yield* memory.createTopic(topic)
+        yield* memory.append(
+          topic,
+          0,
+          [1, 2, 3].map(() => ({ key: null, value: new Uint8Array() }))
+        )
+      }
+      const left = (planned: Binding.Binding<unknown>) =>
+        Effect.map(waiting(planned, "spring-records-waiting"), (found) =>
+          found.map((line) =>
+            line.replace(
+              " The binding does not read them: when the last old pod has stopped, empty the topic in that group (docs/guide/move-from-spring.md#move-the-group).",
+              ""
+            )
+          )
+        )
+      const commit = (groupId: string, topic: string, offset: bigint) =>
+        admin.setCommittedOffsets(groupId, [{ topic, partition: 0, offset }])
+      assert.deepStrictEqual(yield* left(binding()), [])
+      yield* commit("billing-retry-5000", "orders-retry-5000", 1n)
+      yield* commit("billing-retry-0", "orders-retry-0", 2n)
+      // Spring commits nothing before the first record is handled.
+      yield* commit("billing-retry", "orders", 0n)
+      yield* commit("billing-retry-9", "orders-retry-9", 3n)
+      yield* commit("billing-retried", "orders-retried", 0n)
+      yield* commit("former-retry-9", "orders-retry-9", 1n)
+      const three = [
+        "warning: 3 records of Spring's retry topic 'orders-retry' wait for group 'billing-retry'.",
+        "warning: 1 record of Spring's retry topic 'orders-retry-0' waits for group 'billing-retry-0'.",
+        "warning: 2 records of Spring's retry topic 'orders-retry-5000' wait for group 'billing-retry-5000'."
+      ]
+      assert.deepStrictEqual(yield* left(binding()), three)
+      assert.deepStrictEqual(yield* left(binding({ partitionAssignmentStrategy: moving })), three)
+      assert.include(
+        yield* left(binding({ adopts: ["former"] })),
+        "warning: 2 records of Spring's retry topic 'orders-retry-9' wait for group 'former-retry-9'."
+      )
+    })
   )
 
   scenario("CLN-08 ruling 80 retry topics that another client's leader would share out are refused", () =>

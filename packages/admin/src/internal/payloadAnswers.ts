@@ -1,7 +1,7 @@
 /**
  * Turns the content of a dead letter, or of a dead event, into the part of an answer that only callers with `view-payload` get.
  */
-import type { DeadLetterRecord, Serde } from "@eventbus/core"
+import { DeadLetterRecord, type Serde } from "@eventbus/core"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type * as Answers from "../DeadLetterAnswers.ts"
@@ -55,9 +55,9 @@ export const payloadOf = (parts: Parts, payload: Exclude<Payload, false>): Answe
 
 /** All headers, in order, as texts. */
 export const headersOf = ({ headers }: DeadLetterRecord.DeadLetterRecord): ReadonlyArray<Header> =>
-  headers.map(({ key: name, value: bytes }) => {
-    const { text, base64 } = bytesOf(bytes)
-    return { name, value: text ?? base64 }
+  headers.map((header) => {
+    const { text, base64 } = bytesOf(header.value)
+    return { name: header.key, value: DeadLetterRecord.springNumber(header) ?? text ?? base64 }
   })
 
 const headerOf = ({ name, value }: { readonly name: string; readonly value: string | undefined }) => ({

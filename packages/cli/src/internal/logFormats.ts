@@ -4,9 +4,9 @@
 import { LogFormat } from "@eventbus/core"
 import * as Logger from "effect/Logger"
 
-/** The text of `LogFormat` behind the time, with line breaks of a stack as `\n`. */
-const text: Logger.Logger<unknown, string> = Logger.make(
-  (line) => `${line.date.toISOString()} ${LogFormat.text.log(line).replaceAll("\n", "\\n")}`
+/** `LogFormat.timedText`, with line breaks of a stack as `\n`. */
+const text: Logger.Logger<unknown, string> = Logger.make((line) =>
+  LogFormat.timedText.log(line).replaceAll("\n", "\\n")
 )
 
 /** The loggers by the value of `--log`. */

@@ -59,7 +59,27 @@ describe("a group with other clients", () => {
       "info: Group 'billing' has 2 members of client 'plain', 1 member of client 'eventbus', and is rebalancing"
     ],
     ["the broker assigns", [own], group("uniform", mixed, "consumer"), "the broker assigns (group.protocol=consumer)"],
-    ["the group is shared for good", ["range"], group("range", mixed), undefined]
+    ["the group is shared for good", ["range"], group("range", mixed), undefined],
+    [
+      "a Java client on 'range' may list 'cooperative-sticky', too, as its default does",
+      [own, "cooperative-sticky"],
+      group("range", mixed),
+      "warning: Group 'billing' has 2 members of client 'plain', 1 member of client 'eventbus', on 'range', and the binding lists 'eventbus-cooperative-sticky', 'cooperative-sticky'. " +
+        "It can join when the other clients list 'cooperative-sticky', too"
+    ],
+    [
+      "the list with the present protocol always fits",
+      [own, "cooperative-sticky"],
+      group("range", mixed),
+      "set partitionAssignmentStrategy to [eventbus-cooperative-sticky, cooperative-sticky, range]: that always fits"
+    ],
+    [
+      "a group of kafkajs has no protocol of Java in common",
+      [own, "cooperative-sticky"],
+      group("RoundRobinAssigner", mixed),
+      "error: Group 'billing' has"
+    ],
+    ["a binding without a protocol of Java cannot join", [own], group("range", mixed), "error: Group 'billing' has"]
   ])("C51 plan --check knows that %s", (_, listed, description, expected) => {
     const found = GroupProtocol.findings(listed, description)
     assert.strictEqual(found.length, expected === undefined ? 0 : 1)

@@ -7,7 +7,7 @@ import { CurrentLogAnnotations } from "effect/References"
 import type { EventBusOptions, LogEntry } from "../EventBusOptions.ts"
 
 export const layer = (log: NonNullable<EventBusOptions["log"]>): Layer.Layer<never> => {
-  if (log === "text") return LogFormat.layerText
+  if (log === "text") return LogFormat.layerTimedText
   if (log === "json") return LogFormat.layerJson
   return Logger.layer(log === "off" ? [] : [toFunction(log)])
 }

@@ -1,10 +1,12 @@
-/** Looks at the group of a plan: which step of a move from another client to this one it is in, and how many records would wait in vain after a move back (ruling 80). */
+/** Looks at the group of a plan: which step of a move from another client to this one it is in, and how many records would wait in vain after a move (ruling 80). */
 import * as Effect from "effect/Effect"
 import type { Admin } from "../../Broker.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
+import { countWaiting } from "./countWaiting.ts"
 import * as GroupProtocol from "./groupProtocol.ts"
 import type { Finding, Plan } from "./planTypes.ts"
+import { springRecordsWaiting } from "./springRetryTopics.ts"
 
 /** A client that may not describe the group, or read offsets, still gets all other findings. */
 export const inspectGroup = (
@@ -16,7 +18,9 @@ export const inspectGroup = (
   const clients = Effect.map(admin.describeGroup(groupId), (group) => GroupProtocol.findings(listed, group))
   const isMoving = AssignmentStrategy.foreign(listed).length > 0
   const waiting = isMoving ? recordsWaiting(plan, admin, existing) : Effect.succeed([])
-  const found = [clients, waiting].map((findings) => Effect.orElseSucceed(findings, (): ReadonlyArray<Finding> => []))
+  const found = [clients, waiting, springRecordsWaiting(plan, admin, existing)].map((findings) =>
+    Effect.orElseSucceed(findings, (): ReadonlyArray<Finding> => [])
+  )
   return Effect.map(Effect.all(found, { concurrency: "unbounded" }), (all) => all.flat())
 }
 
@@ -45,15 +49,3 @@ const recordsWaiting = Effect.fnUntraced(function* (plan: Plan, admin: Admin, ex
 
 const groupReading = ({ consumers, groupId }: Plan, topic: string): string =>
   consumers.find(({ topics }) => topics.includes(topic))?.groupId ?? groupId
-
-/** Exact where the log has no holes, else an upper bound. */
-const countWaiting = Effect.fnUntraced(function* (admin: Admin, groupId: string, topic: string) {
-  const committed = new Map(
-    (yield* admin.committedOffsets(groupId, [topic])).map(({ partition, offset }) => [partition, offset])
-  )
-  const log = yield* admin.topicOffsets(topic, "read_committed")
-  return log.reduce((sum, { partition, logStart, logEnd }) => {
-    const position = committed.get(partition) ?? -1n
-    return sum + Number(logEnd - (position < logStart ? logStart : position))
-  }, 0)
-})

@@ -42,6 +42,17 @@ const remedy = (listed: Strategies, protocol: string): string => {
   return `Step 1 of moving the group: set partitionAssignmentStrategy to [${both.join(", ")}] (${guide})`
 }
 
+/** Kafka tells the protocol that a group has chosen, and not what else its members list. */
+const perhapsShared = (listed: Strategies, group: GroupDescription): string => {
+  const { protocol } = group
+  const java = listed.filter((name) => name !== AssignmentStrategy.own)
+  return (
+    `Group '${group.groupId}' has ${clients(group)}, on '${protocol}', and the binding lists ${quoted(listed)}. It can join when the other clients list ${quoted(java)}, too, ` +
+    `as Java clients with the default partition.assignment.strategy do ('range' and 'cooperative-sticky'); Kafka does not show what they list. To be sure, look there, or set ` +
+    `partitionAssignmentStrategy to [${[...listed, protocol].join(", ")}]: that always fits (${guide}).`
+  )
+}
+
 /** The state of the group beside the binding's setting. Nothing where no other client is concerned. */
 export const findings = (listed: Strategies, group: GroupDescription): ReadonlyArray<Finding> => {
   const { groupId, members, protocol, type } = group
@@ -54,7 +65,11 @@ export const findings = (listed: Strategies, group: GroupDescription): ReadonlyA
   if (type === "consumer")
     return found("info", `${has}; the broker assigns (group.protocol=consumer), and the binding uses what it is given.`)
   if (protocol === "") return found("info", `${has}, and is rebalancing: its assignment protocol is not known now.`)
-  if (!listed.some((name) => name === protocol)) return found("error", `${capitalized(refusal(listed, group))}.`)
+  if (!listed.some((name) => name === protocol)) {
+    return AssignmentStrategy.mayShareJava(listed, protocol)
+      ? found("warning", perhapsShared(listed, group))
+      : found("error", `${capitalized(refusal(listed, group))}.`)
+  }
   if (!listed.includes(AssignmentStrategy.own) || others.length === 0) return []
   return protocol === AssignmentStrategy.own
     ? found(

@@ -100,6 +100,7 @@ export interface Finding {
     | "shared-topic"
     | "group-protocol"
     | "records-waiting"
+    | "spring-records-waiting"
   /** The topic or group that the finding is about. */
   readonly subject: string
   readonly message: string

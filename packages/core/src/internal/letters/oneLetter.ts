@@ -6,6 +6,7 @@ import * as Stream from "effect/Stream"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { DecodedDeadLetter } from "../../DeadLetterList.ts"
+import type { DeadLetterRecord } from "../../DeadLetterRecord.ts"
 import type * as DeadLetterSelection from "../../DeadLetterSelection.ts"
 import type { InvalidArgument } from "../../Replay.ts"
 import type * as Serde from "../../Serde.ts"
@@ -63,11 +64,15 @@ export const at = Effect.fnUntraced(function* (
   if (unreadable !== undefined)
     return { ...ofUnreadable(unreadable), unreadable, key: undefined, value: undefined, history: [] }
   const record = records[0]!
-  return { ...read(target, found, record), history: [], ...(yield* decoded(serdes, record)) }
+  const stated = read(target, found, record)
+  return { ...stated, history: [], ...(yield* decoded(serdes, stated.letter)) }
 })
 
-/** Key and value, as the serdes read them once they have what they need. */
-export const decoded = Effect.fnUntraced(function* (serdes: Serdes, record: ConsumerRecord) {
+/** Key and value of a letter, as the serdes read them once they have what they need. */
+export const decoded = Effect.fnUntraced(function* (serdes: Serdes, letter: DeadLetterRecord) {
+  const { topic, partition, offset, timestamp } = letter.record
+  const { key, value, headers } = letter
+  const record = { topic, partition, offset, timestamp, key, value, headers }
   yield* prepare(serdes, record)
   return {
     key: Decoding.read(serdes.key, record.key, record, "key"),

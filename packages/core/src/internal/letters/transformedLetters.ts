@@ -56,8 +56,5 @@ const preview = Effect.fnUntraced(function* (
   if (before.unreadable !== undefined) return { _tag: "Stays", before, reason: "Its batch cannot be read" }
   const letter = yield* prepare(before.letter)
   if (typeof letter === "string") return { _tag: "Stays", before, reason: letter }
-  const { key, value, headers } = letter
-  const { topic, partition, offset, timestamp } = letter.record
-  const record = { topic, partition, offset, timestamp, key, value, headers }
-  return { _tag: "Copied", before, after: { letter, ...(yield* OneLetter.decoded(serdes, record)) } }
+  return { _tag: "Copied", before, after: { letter, ...(yield* OneLetter.decoded(serdes, letter)) } }
 })

@@ -20,3 +20,10 @@ export const isEager = (listed: ReadonlyArray<AssignmentStrategy>): boolean =>
 /** The protocols of other clients in the list. */
 export const foreign = (listed: ReadonlyArray<AssignmentStrategy>): ReadonlyArray<AssignmentStrategy> =>
   listed.filter((name) => name !== own)
+
+/** The protocols of Java's clients, of which one member often lists several: by default `range` and `cooperative-sticky`. */
+const java: ReadonlySet<string> = new Set<AssignmentStrategy>(["cooperative-sticky", "range", "roundrobin", "sticky"])
+
+/** Whether a group may take a member with this list although its present protocol is not in it: clients of Java may list a protocol in common (Kafka shows the chosen one alone). */
+export const mayShareJava = (listed: ReadonlyArray<AssignmentStrategy>, protocol: string): boolean =>
+  java.has(protocol) && listed.some((name) => java.has(name))

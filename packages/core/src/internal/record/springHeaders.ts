@@ -1,11 +1,9 @@
 /**
  * The headers of Spring Kafka's dead letters, as version 4.1.2 writes them with and without retry topics (ruling 60). The connector writes them for tools that
- * expect them, and reads them to replay a record that Spring dead-lettered.
+ * expect them; `springLetter.ts` reads them.
  */
-import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
-import * as TopicName from "../../TopicName.ts"
-import { type DeadLetter, type Origin, text } from "./deadLetterHeaders.ts"
-import * as HeaderValues from "./headerValues.ts"
+import type { Header } from "../../ConsumerRecord.ts"
+import { type DeadLetter, text } from "./deadLetterHeaders.ts"
 
 /** `retry-topic`: the names that `@RetryableTopic` writes. `plain`: names that all start with `kafka_dlt-`. */
 export type Form = "retry-topic" | "plain"
@@ -22,7 +20,8 @@ interface Names {
   readonly stackTrace: string
 }
 
-const names: Readonly<Record<Form, Names>> = {
+/** The names of the headers that differ between the forms. */
+export const names: Readonly<Record<Form, Names>> = {
   "retry-topic": {
     topic: "kafka_original-topic",
     partition: "kafka_original-partition",
@@ -48,9 +47,12 @@ const names: Readonly<Record<Form, Names>> = {
 }
 
 const consumerGroup = "kafka_dlt-original-consumer-group"
-const attempts = "retry_topic-attempts"
-const firstTimestamp = "retry_topic-original-timestamp"
-const dueTimestamp = "retry_topic-backoff-timestamp"
+/** Four bytes: the number of the delivery that would follow. */
+export const attempts = "retry_topic-attempts"
+/** Epoch milliseconds in the fewest bytes. */
+export const firstTimestamp = "retry_topic-original-timestamp"
+/** Epoch milliseconds in the fewest bytes. */
+export const dueTimestamp = "retry_topic-backoff-timestamp"
 
 const all: ReadonlySet<string> = new Set([
   ...Object.values(names["retry-topic"]),
@@ -97,39 +99,6 @@ const retryTopicHeaders = (letter: DeadLetter, timestamp: bigint): ReadonlyArray
   { key: firstTimestamp, value: minimal(timestamp) },
   { key: dueTimestamp, value: minimal(BigInt(letter.nowMillis)) }
 ]
-
-/** The origin of a record that Spring dead-lettered; undefined when its headers do not say. */
-export const readOrigin = (record: ConsumerRecord): Origin | undefined => {
-  // Spring may append a header where others replace it: the first value is nearest to the origin.
-  const headers = new Map(
-    record.headers
-      .filter(({ key }) => all.has(key))
-      .reverse()
-      .map(({ key, value }) => [key, value])
-  )
-  for (const name of [names["retry-topic"], names.plain]) {
-    const topic = HeaderValues.text(headers.get(name.topic)) ?? ""
-    const partition = HeaderValues.bigEndian(headers.get(name.partition), 4)
-    const offset = HeaderValues.bigEndian(headers.get(name.offset), 8)
-    if (TopicName.illegal(topic) !== undefined || partition === undefined || offset === undefined) continue
-    const timestamp = HeaderValues.bigEndianTimestamp(headers.get(name.timestamp)) ?? record.timestamp
-    return { topic, partition: Number(partition), offset, timestamp }
-  }
-  return undefined
-}
-
-/** The last exception in Spring's headers. Spring wraps the exception of a listener, so its cause is the original one. */
-export const readException = (
-  headers: ReadonlyArray<Header>
-): { readonly className: string; readonly message: string } | undefined => {
-  const last = new Map(headers.filter(({ key }) => all.has(key)).map(({ key, value }) => [key, value]))
-  for (const name of [names["retry-topic"], names.plain]) {
-    const className =
-      HeaderValues.text(last.get(name.causeClassName)) ?? HeaderValues.text(last.get(name.className)) ?? ""
-    if (className !== "") return { className, message: HeaderValues.text(last.get(name.message)) ?? "" }
-  }
-  return undefined
-}
 
 const bigEndian = (value: bigint, size: number): Uint8Array => {
   const bytes = new Uint8Array(size)
