@@ -13,6 +13,8 @@ import { lastValues, readOrigin } from "./internal/record/origin.ts"
 import * as RunMark from "./internal/record/runMark.ts"
 import * as Spring from "./internal/record/springLetter.ts"
 
+export { numberText as springNumber } from "./internal/record/springLetter.ts"
+
 /** How a tier (0 is the main topic) gave the record up. */
 export interface TierFailureRecord {
   /** The tier; 0 is the main topic. */
@@ -112,9 +114,6 @@ export const read = (record: ConsumerRecord): DeadLetterRecord => {
   } satisfies Omit<DeadLetterRecord, "cause" | "fingerprint">
   return { ...read, ...FailureHeaders.read(read) }
 }
-
-/** The decimal text of a header in which Spring Kafka stores a number in binary, such as `kafka_original-offset`. Undefined for any other header, and for bytes of another length. */
-export const springNumber = (header: Header): string | undefined => Spring.numberText(header)
 
 const mostAttempts = 1_000_000_000
 

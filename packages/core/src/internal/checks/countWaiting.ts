@@ -1,3 +1,4 @@
+/** How many records of a topic wait for a group. */
 import * as Effect from "effect/Effect"
 import type { Admin } from "../../Broker.ts"
 

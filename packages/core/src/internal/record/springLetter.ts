@@ -113,7 +113,7 @@ const numbers: ReadonlyMap<string, number | undefined> = new Map<string, number 
   [Spring.dueTimestamp, undefined]
 ])
 
-/** The decimal text of a header in which Spring stores a number in binary; undefined for every other header. */
+/** The decimal text of a header in which Spring Kafka stores a number in binary, such as `kafka_original-offset`. Undefined for any other header, and for bytes of another length. */
 export const numberText = ({ key, value }: Header): string | undefined => {
   if (value === null || !numbers.has(key)) return undefined
   const size = numbers.get(key) ?? Math.min(8, value.length)
