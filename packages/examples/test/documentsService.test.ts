@@ -5,7 +5,7 @@ import { Broker } from "@eventbus/core"
 import { BaseEvent, type MessageBrokerFactory } from "@eventbus/messaging"
 import { MemoryBroker, VirtualClock } from "@eventbus/testkit"
 import { BigDecimal, DateTime, Effect, Layer } from "effect"
-import { brokers, clusterOf, consumers } from "../src/documents-service/application.ts"
+import { brokers, clusterAt, consumers } from "../src/documents-service/application.ts"
 import { type EmailMessage, EmailNotSent, EmailOrchestrator } from "../src/documents-service/emailOrchestrator.ts"
 import * as Events from "../src/documents-service/events.ts"
 import * as EventTypes from "../src/documents-service/eventTypes.ts"
@@ -106,8 +106,11 @@ describe("the topics of the documents service", () => {
   it.effect("MSG-16 without bootstrap servers it starts, and what sends says why it does not", () =>
     Effect.gen(function* () {
       const complete = yield* settings({ KAFKA_BROKERS: "" })
-      assert.isUndefined(clusterOf(complete))
-      const service = consumers.pipe(Layer.provideMerge(brokers(complete, undefined)), Layer.provide(mailServer([])))
+      assert.isUndefined(complete.kafka.bootstrapServers)
+      const service = consumers.pipe(
+        Layer.provideMerge(brokers(complete, clusterAt(complete.kafka.bootstrapServers))),
+        Layer.provide(mailServer([]))
+      )
       const error = yield* Effect.flip(Emails.queueEmail("ann@example.org", "Hello", "welcome", {})).pipe(
         Effect.provide(service)
       )

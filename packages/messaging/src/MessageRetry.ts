@@ -5,6 +5,7 @@
 import type { Failure } from "@eventbus/core/Failure"
 import * as Kinds from "@eventbus/core/Kinds"
 import * as Ranges from "@eventbus/core/Ranges"
+import * as RetryPolicy from "@eventbus/core/RetryPolicy"
 import type { Time } from "@eventbus/core/Time"
 
 /** Settings of a retry, each with a default. */
@@ -97,18 +98,23 @@ export const make = (options: Options = {}): MessageRetry => {
   }
 }
 
-/** The waits of a growing backoff, as many as fit into the limit. */
+/** The waits of a retry tier that grows, as many as fit into the limit. */
 const waitsWithin = (
   limit: number,
   count: number,
-  backoff: { readonly initial: number; readonly multiplier: number; readonly longest: number }
+  { initial, multiplier, longest }: { readonly initial: number; readonly multiplier: number; readonly longest: number }
 ): ReadonlyArray<number> => {
+  if (count === 0) return []
+  const { tiers } = RetryPolicy.fixedDelay({ delay: initial, multiplier, maxDelay: longest, maxAttempts: count })
+  const { delayMillis, laterDelaysMillis = [] } = tiers[0]!
+  const delays = [delayMillis, ...laterDelaysMillis]
   const waits: Array<number> = []
-  let [next, sum] = [backoff.initial, 0]
-  while (waits.length < count && sum + next <= limit) {
-    waits.push(next)
+  let sum = 0
+  while (waits.length < count) {
+    const next = delays[Math.min(waits.length, delays.length - 1)]!
     sum += next
-    next = Math.min(Math.round(next * backoff.multiplier), backoff.longest)
+    if (sum > limit) break
+    waits.push(next)
   }
   return waits
 }

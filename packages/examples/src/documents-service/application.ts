@@ -17,34 +17,28 @@ type Settings = MessagingConfiguration.MessagingConfiguration
 /** The host name that stands for the Kafka inside the process. */
 const embedded = "embedded"
 
-/** The cluster of the settings. Undefined where the service runs without messaging. */
-export const clusterOf = ({ enabled, kafka }: Settings): Layer.Layer<Broker.Broker> | undefined => {
-  const { bootstrapServers: brokers = [] } = kafka
-  if (!enabled || !kafka.enabled || brokers.length === 0) return undefined
-  return brokers.some((address) => address.startsWith(`${embedded}:`))
+/** The cluster at these addresses. Nobody asks the one of no addresses: the service then runs without messaging. */
+export const clusterAt = (addresses: ReadonlyArray<string> = []): Layer.Layer<Broker.Broker> =>
+  addresses.every((address) => address.startsWith(`${embedded}:`))
     ? MemoryBroker.layer()
-    : KafkaJs.layer({ brokers })
-}
+    : KafkaJs.layer({ brokers: addresses })
 
-const withoutKafka = MessageBrokerFactory.layer({
-  brokers: [],
-  skipped: [{ type: "KAFKA", reason: "spring.kafka.bootstrap-servers is not set, or messaging is not enabled" }]
-})
+const declareTopics = Layer.effectDiscard(
+  MessageBrokerFactory.MessageBrokerFactory.use(({ getDefaultBrokerType, getBroker }) =>
+    getDefaultBrokerType === undefined
+      ? Effect.void
+      : Effect.flatMap(getBroker(), (broker) => broker.declareTopics(declarations))
+  )
+)
 
 /** The brokers of the service, with their topics. */
-export const brokers = ({ defaultBroker, kafka }: Settings, cluster: Layer.Layer<Broker.Broker> | undefined) =>
-  cluster === undefined
-    ? withoutKafka
-    : Layer.effectDiscard(
-        MessageBrokerFactory.MessageBrokerFactory.use(({ getBroker }) =>
-          Effect.flatMap(getBroker(), ({ declareTopics }) => declareTopics(declarations))
-        )
-      ).pipe(
-        Layer.provideMerge(
-          MessageBrokerFactory.layer({ brokers: [KafkaMessaging.layer(kafka.settings)], defaultBroker })
-        ),
-        Layer.provide(cluster)
-      )
+export const brokers = (settings: Settings, cluster: Layer.Layer<Broker.Broker>) =>
+  declareTopics.pipe(
+    Layer.provideMerge(
+      MessageBrokerFactory.layerConfigured(settings, { KAFKA: (kafka) => KafkaMessaging.layer(kafka.settings) })
+    ),
+    Layer.provide(cluster)
+  )
 
 /** The consumers of the service. */
 export const consumers = Layer.merge(MessageConsumer.layer(emailConsumer), MessageConsumer.layer(userEventListener))

@@ -13,7 +13,7 @@ import { MessagingConfiguration } from "@eventbus/config"
 import { BaseEvent, MessagingRoutes } from "@eventbus/messaging"
 import { BigDecimal, Config, Console, DateTime, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
-import { brokers, clusterOf, consumers } from "./application.ts"
+import { brokers, clusterAt, consumers } from "./application.ts"
 import { EmailNotSent, EmailOrchestrator } from "./emailOrchestrator.ts"
 import * as Events from "./events.ts"
 import { queueForOcr } from "./services/documentProcessingProducer.ts"
@@ -49,12 +49,13 @@ const day = Effect.gen(function* () {
 
 const Main = Layer.unwrap(
   Effect.map(MessagingConfiguration.load(file), (settings) => {
-    const cluster = clusterOf(settings)
+    const { bootstrapServers } = settings.kafka
+    const cluster = clusterAt(bootstrapServers)
     const service = Layer.effectDiscard(day).pipe(
       Layer.provideMerge(consumers),
       Layer.provide([brokers(settings, cluster), mailServer])
     )
-    if (cluster === undefined) return service
+    if (bootstrapServers === undefined) return service
     const routes = HttpRouter.serve(MessagingRoutes.layer(), { disableListenLog: true }).pipe(Layer.provide(cluster))
     const server = NodeHttpServer.layerConfig(
       createServer,

@@ -1,6 +1,6 @@
 /** Messages as RabbitMQ keeps them, and back. */
 import type { DecodeFailure, EncodeFailure } from "@eventbus/core/Serde"
-import type { Message, ReceivedMessage } from "@eventbus/messaging/Message"
+import { idHeader, type Message, type ReceivedMessage } from "@eventbus/messaging/Message"
 import * as MessageCodec from "@eventbus/messaging/MessageCodec"
 import type { Topic } from "@eventbus/messaging/Topic"
 import type { ConsumeMessage, Options } from "amqplib"
@@ -38,13 +38,7 @@ export const outgoingOf = <T>(
   return Result.succeed({
     ...{ exchange, routingKey: key },
     content: body === null ? nothing : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
-    options: {
-      persistent: true,
-      mandatory: true,
-      messageId: id,
-      timestamp: Math.floor(timestamp / 1_000),
-      headers: table
-    }
+    options: { ...fixed, messageId: id, timestamp: Math.floor(timestamp / 1_000), headers: table }
   })
 }
 
@@ -75,7 +69,7 @@ export const incomingOf = (message: ConsumeMessage, now: number): Incoming => {
   // Messages of a retry queue come through the default exchange. Others say nothing by these headers.
   const isRetry = fields.exchange === ""
   const key: unknown = isRetry ? headers[HeaderTable.names.key] : fields.routingKey
-  const id: unknown = headers["message-id"] ?? properties.messageId
+  const id: unknown = headers[idHeader] ?? properties.messageId
   return {
     id: typeof id === "string" && id !== "" ? id : globalThis.crypto.randomUUID(),
     key: typeof key === "string" && key !== "" ? key : undefined,
