@@ -83,16 +83,15 @@ export const transactionalConsumer = <V = Bytes, K = Bytes>(options: Transaction
   })
 
 /** A handler as core has it. */
-const callOf =
-  <D>(
-    name: string,
-    settings: BindingSettings.BindingSettings,
-    handler: (input: D, context: HandlerContext) => Settles
-  ) =>
-  (input: D) =>
-    PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings), (context) =>
-      handler(input, context)
-    )
+const callOf = <D>(
+  name: string,
+  settings: BindingSettings.BindingSettings,
+  handler: (input: D, context: HandlerContext) => Settles
+) => {
+  const what = HandlerCode.handlerOf(name)
+  const endMillis = HandlerCode.endMillis(settings)
+  return (input: D) => PromiseCall.bounded(what, endMillis, (context) => handler(input, context))
+}
 
 type Requirement = IdempotencyStore.IdempotencyStore
 
