@@ -97,7 +97,8 @@ export const make = ({ topics, cluster }: Options): KafkaErrorHandler => {
     }),
     routeToRetryOrDlq: Effect.fnUntraced(function* (record, error, maxRetries) {
       const [retryTopic, count] = [retryTopics.get(sourceOf(record)), countOf(record)]
-      if (retryTopic === undefined || count >= maxRetries) {
+      // A limit that is no number ends the retries: without this it would never be reached.
+      if (retryTopic === undefined || !(count < maxRetries)) {
         yield* routeToDlq(record, error)
         return "dlq" as const
       }

@@ -2,6 +2,8 @@
  * The answer to every send (brokers seed "MessageResult"): a success with the place of the message, or a failure with its reason. A send never fails in another way.
  */
 
+import * as Failures from "@eventbus/core/Failures"
+
 /** The answer to one send. */
 export interface MessageResult {
   /** Whether the broker acknowledged the message. */
@@ -50,6 +52,6 @@ export const success = (
 /** A failure with a text, or with an error, whose message is the text. */
 export const failure = (messageId: string, topic: string, timestamp: number, error: unknown): MessageResult => ({
   ...{ success: false, messageId, topic, partition: undefined, offset: undefined, timestamp },
-  errorMessage: error instanceof Error ? error.message : String(error),
+  errorMessage: typeof error === "string" ? error : Failures.fromUnknown(error).message,
   cause: error
 })

@@ -97,6 +97,15 @@ describe("KafkaErrorHandler", () => {
       }).pipe(Effect.provide(Kafka))
   )
 
+  it.effect("MSG-43 C58 a limit that is no number, or negative, ends the retries", () =>
+    Effect.gen(function* () {
+      for (const limit of [Number.NaN, -1, -Infinity]) {
+        const route = yield* handler.routeToRetryOrDlq(record("docs-emails"), new Error("e"), limit)
+        assert.strictEqual(route, "dlq", String(limit))
+      }
+    }).pipe(Effect.provide(Kafka))
+  )
+
   it("MSG-44 every declared topic has a retry topic, any other has none", () => {
     assert.deepStrictEqual(["docs-emails", "docs-receipts", "docs-nothing"].map(handler.getRetryTopic), [
       "docs-emails-retry",

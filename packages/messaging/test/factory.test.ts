@@ -37,6 +37,18 @@ const factory = (options: MessageBrokerFactory.Options<ReturnType<typeof broker>
   Effect.provide(Factory, MessageBrokerFactory.layer(options))
 
 describe("messages", () => {
+  it("C05 MSG-06 the result of a failure has a text, whatever was thrown", () => {
+    const odd = [
+      ...[undefined, null, 7, Symbol("x"), Object.create(null), { toString: () => assert.fail() }],
+      Object.defineProperty(new Error("m"), "message", { get: () => assert.fail() })
+    ]
+    for (const thrown of odd) {
+      assert.isString(MessageResult.failure("1", "t", 0, thrown).errorMessage)
+    }
+    assert.strictEqual(MessageResult.failure("1", "t", 0, "text").errorMessage, "text")
+    assert.strictEqual(MessageResult.failure("1", "t", 0, new Error("no")).errorMessage, "no")
+  })
+
   it.effect("MSG-01 MSG-02 a message copies its headers and never changes; copies have another topic or key", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(5_000)

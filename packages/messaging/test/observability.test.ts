@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Broker, BrokerError } from "@eventbus/core"
+import { Broker, BrokerError, Serde } from "@eventbus/core"
 import {
   KafkaHealth,
+  Message,
   MessageBroker,
   MessageBrokerFactory,
   MessageConsumer,
@@ -67,6 +68,23 @@ describe("metrics of messages", () => {
           assert.strictEqual((found["kafka.messaging.send.latency orders send"] as ReadonlyArray<number>)[0], 2)
         }).pipe(Effect.provide(Layer.provideMerge(MessageConsumer.layer(consumer), layer)))
       }).pipe(Effect.provide(Layer.provideMerge(Memory.layer(), VirtualClock.layer)), own)
+  )
+
+  it.effect("MSG-04 MSG-22 a sendAndWait that gets no answer in time is a failed send", () =>
+    Effect.gen(function* () {
+      const silent = MessageBroker.MessageBroker.of({
+        ...(yield* MessageBroker.MessageBroker),
+        ...{ sendTimeoutMillis: 5_000, send: () => Effect.never }
+      })
+      const layer = MessageBrokerFactory.layer({ brokers: [Layer.succeed(MessageBroker.MessageBroker, silent)] })
+      const { getDefaultProducer } = yield* Effect.provide(MessageBrokerFactory.MessageBrokerFactory, layer)
+      const { sendAndWait } = yield* getDefaultProducer
+      const message = yield* Message.of("x", Topic.make("orders", Serde.string))
+      const waiting = yield* Effect.forkChild(Effect.flip(sendAndWait(message)))
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* Fiber.join(waiting))._tag, "MessagingException")
+      assert.deepStrictEqual(yield* values, { "kafka.messaging.messages.failed orders failed": 1 })
+    }).pipe(Effect.provide(Memory.layer()), own)
   )
 
   it.effect("MSG-46 own code starts and stops timers, and counts", () =>

@@ -7,6 +7,7 @@ import * as Schema from "effect/Schema"
  * The kinds of failures.
  *
  * - `Unreachable`: no connection, or it was lost. The client connects again by itself.
+ * - `TlsFailed`: the certificate is not trusted, has another name, or the port takes no TLS. The client tries again, as certificates are renewed.
  * - `LoginRefused`: user, password or virtual host are wrong.
  * - `AccessRefused`: the user lacks a permission, or the name is reserved.
  * - `DeclaredOtherwise`: a queue or an exchange of this name exists with other settings. The text names the first setting that differs, with both values.
@@ -18,6 +19,7 @@ import * as Schema from "effect/Schema"
  */
 export const reasons = [
   "Unreachable",
+  "TlsFailed",
   "LoginRefused",
   "AccessRefused",
   "DeclaredOtherwise",

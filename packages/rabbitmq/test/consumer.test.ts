@@ -46,6 +46,25 @@ onRabbitMq("a consumer", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live(
+    "C17 a handler that is slow while messages wait in the queue is called once, and its channel stays",
+    () =>
+      Effect.gen(function* () {
+        const { broker, queue } = yield* testBroker({ prefetch: 1, concurrency: 1 })
+        yield* Effect.scoped(probing(broker))
+        for (let id = 0; id < 3; id++) yield* sendOrder(broker, id)
+        // Longer than two looks at the queue.
+        const { calls } = yield* probing(broker, {
+          handle: ({ payload }) => (payload.id === 0 ? Effect.sleep("13 seconds") : Effect.void)
+        })
+        yield* until("all are handled", () => calls.some(({ payload }) => payload.id === 2))
+        const ids = calls.map(({ payload }) => payload.id)
+        assert.deepStrictEqual(ids, [0, 1, 2])
+        assert.strictEqual(yield* depth(queue("orders", "g")), 0)
+      }).pipe(Effect.scoped),
+    30_000
+  )
+
   it.live("a payload of null, as of a tombstone, stays null through a retry", () =>
     Effect.gen(function* () {
       const { broker } = yield* testBroker()

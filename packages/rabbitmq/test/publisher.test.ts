@@ -93,6 +93,27 @@ describe("the publisher", () => {
       })
   )
 
+  it.effect("C35 finds the message on which RabbitMQ closes the channel, and the others on their way arrive", () =>
+    Effect.gen(function* () {
+      const publisher = new Publisher(10, () => silence)
+      const refusal = Failures.failure("AccessRefused", "write access refused")
+      const fibers = yield* start(publisher, "a", "poison", "b", "c")
+      for (let channels = 0; channels < 6; channels++) {
+        const { channel, written } = fakeChannel()
+        publisher.connected(model, channel)
+        // As RabbitMQ does: what comes before the poison is confirmed, what comes behind it is not.
+        for (let at = 0; at < written.length && written[at]!.id !== "poison"; at++) {
+          if (channels > 0) written[at]!.confirm(null)
+        }
+        if (written.some(({ id }) => id === "poison")) publisher.disconnected(refusal)
+        else break
+      }
+      const [a, poison, b, c] = yield* Effect.forEach(fibers, Fiber.await)
+      for (const exit of [a, b, c]) assert.isTrue(Exit.isSuccess(exit!))
+      assert.deepStrictEqual(poison, Exit.fail(refusal))
+    })
+  )
+
   it.effect("a returned message fails, and so does one that is refused", () =>
     Effect.gen(function* () {
       const publisher = new Publisher(10, () => silence)

@@ -1,7 +1,8 @@
+import { type AddressInfo, createServer, type Server } from "node:net"
 import { assert, it } from "@effect/vitest"
 import { EventBusError } from "@eventbus/core"
 import { RabbitMq } from "@eventbus/rabbitmq"
-import { Effect, Redacted } from "effect"
+import { Duration, Effect, Redacted } from "effect"
 import { describe } from "vitest"
 import { onRabbitMq, reachable } from "./rabbit.ts"
 import { reasonOf } from "./rig.ts"
@@ -44,6 +45,24 @@ onRabbitMq("opening", () => {
         assert.notInclude(JSON.stringify(error), "hunter2")
       }
     })
+  )
+
+  it.live("C52 goes to the next host when the first one accepts and says nothing", () =>
+    Effect.gen(function* () {
+      const silent = yield* Effect.acquireRelease(
+        Effect.callback<Server>((resume) => {
+          const server = createServer((socket) => socket.on("error", () => {}))
+          server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+        }),
+        (server) => Effect.sync(() => server.close())
+      )
+      const hosts = [`127.0.0.1:${(silent.address() as AddressInfo).port}`, ...(reachable.hosts ?? [])]
+      const [elapsed, { status }] = yield* Effect.timed(
+        Effect.scoped(Effect.flatMap(RabbitMq.make({ ...reachable, hosts }), ({ health }) => health))
+      )
+      assert.strictEqual(status, "UP")
+      assert.isBelow(Duration.toMillis(elapsed), 4_000)
+    }).pipe(Effect.scoped)
   )
 
   it.live("fails within its limit where nothing listens, and takes the next host where one does", () =>

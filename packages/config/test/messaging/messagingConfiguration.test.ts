@@ -186,6 +186,19 @@ describe("settings of messaging from files", () => {
     })
   )
 
+  it.effect("SEC-01 an address with a user and a password is refused without them", () =>
+    Effect.gen(function* () {
+      for (const [format, text] of [
+        ["properties", "spring.kafka.bootstrap-servers=ann:hunter2@kafka:9092"],
+        ["yaml", "spring: { kafka: { bootstrap-servers: 'ann:hunter2@kafka:9092' } }"]
+      ] as const) {
+        assert.deepStrictEqual(yield* issuesOf(text, { format }), [
+          '1: spring.kafka.bootstrapServers "<redacted>@kafka:9092"'
+        ])
+      }
+    })
+  )
+
   it.effect("rules between two settings: the longest wait and the first one, session and heartbeat", () =>
     Effect.gen(function* () {
       const issues = yield* issuesOf(

@@ -1,4 +1,5 @@
 /** A consumer whose handler is counted and timed. */
+import * as UserFunction from "@eventbus/core/UserFunction"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { MessageConsumer } from "../ConsumerDescription.ts"
@@ -18,7 +19,8 @@ export const make = <T, E, R>(
     Effect.flatMap(Clock.Clock, (clock) => {
       const startedNanos = clock.monotonicTimeNanosUnsafe()
       const stop = () => unsafe.time("process", name, Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9)
-      return Effect.onExit(Effect.suspend(handle), (exit) =>
+      const checked = () => UserFunction.checked(`the handler of consumer '${consumer.name}'`, handle())
+      return Effect.onExit(Effect.suspend(checked), (exit) =>
         Effect.sync(() => {
           stop()
           if (exit._tag === "Success") unsafe.count("received", name, count)

@@ -58,7 +58,10 @@ export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetr
       sending(() => message, Effect.fail).pipe(
         Effect.timeoutOrElse({
           duration: broker.sendTimeoutMillis,
-          orElse: () => Effect.fail(timedOut(broker.sendTimeoutMillis))
+          orElse: () => {
+            unsafe.count("failed", message.topic.name, 1)
+            return Effect.fail(timedOut(broker.sendTimeoutMillis))
+          }
         }),
         Effect.mapError((cause) => MessagingException.sendFailed(broker.type, message.id, message.topic.name, cause))
       )

@@ -33,7 +33,7 @@ export interface Connection {
 export interface ConnectionState {
   /** The open connection. Undefined while there is none. */
   model: ChannelModel | undefined
-  /** The address of the last attempt, `host:port`. */
+  /** The address of the last connection, `host:port`. Before the first one: all addresses. */
   address: string
   /** Why RabbitMQ takes no messages from this connection. Undefined while it does. */
   blocked: string | undefined
@@ -43,22 +43,22 @@ export interface ConnectionState {
 
 /** Opens the connection in the background. `purpose` names it in RabbitMQ's list of connections and in log lines. */
 export const makeConnection = Effect.fnUntraced(function* (purpose: string, settings: Settings) {
-  const state: ConnectionState = { model: undefined, address: "", blocked: undefined, failure: undefined }
+  const state: ConnectionState = { model: undefined, address: settings.hosts.join(", "), blocked: undefined, failure: undefined }
   const first = yield* Deferred.make<void, RabbitMqError>()
   let next = Deferred.makeUnsafe<ChannelModel>()
   yield* Effect.addFinalizer(() => closeModel(state.model))
 
-  const opened = (model: ChannelModel) => {
-    state.model = model
+  const opened = Effect.sync(() => {
     state.failure = undefined
     Deferred.doneUnsafe(first, Effect.void)
-    Deferred.doneUnsafe(next, Effect.succeed(model))
-  }
+    if (state.model !== undefined) Deferred.doneUnsafe(next, Effect.succeed(state.model))
+  })
   const keepOpen = Effect.gen(function* () {
-    let [attempts, failures] = [0, 0]
-    while (true) {
-      state.address = settings.hosts[attempts++ % settings.hosts.length]!
-      const failed = yield* Effect.flip(lifeOf(purpose, settings, state, opened))
+    let failures = 0
+    for (let start = 0; ; start = (start + 1) % settings.hosts.length) {
+      const addresses = [...settings.hosts.slice(start), ...settings.hosts.slice(0, start)]
+      const opening = openAny(purpose, settings, state, addresses)
+      const failed = yield* Effect.flip(Effect.flatMap(Effect.tap(opening, opened), (lost) => lost))
       failures = Deferred.isDoneUnsafe(next) ? 1 : failures + 1
       next = Deferred.isDoneUnsafe(next) ? Deferred.makeUnsafe<ChannelModel>() : next
       state.failure = failed
@@ -68,7 +68,13 @@ export const makeConnection = Effect.fnUntraced(function* (purpose: string, sett
     }
   })
   // A connection that a former loop left open is closed first.
-  const closing = Effect.suspend(() => closeModel(state.model))
+  const closing = Effect.suspend(() => closeModel(state.model)).pipe(
+    Effect.andThen(
+      Effect.sync(() => {
+        state.model = undefined
+      })
+    )
+  )
   yield* Effect.forkScoped(keepRunning(purpose, Effect.andThen(closing, keepOpen)))
 
   const timeout = Effect.suspend(() =>
@@ -85,43 +91,81 @@ export const makeConnection = Effect.fnUntraced(function* (purpose: string, sett
   return connection
 })
 
-/** Opens a connection, and fails when it could not be opened, or is closed. After an interruption the scope's finalizer closes what is in `state`. */
-const lifeOf = (
+/** Fails when the open connection is closed. */
+type Lost = Effect.Effect<never, RabbitMqError>
+
+/** An address that has not answered after this time has the next one tried beside it (ruling 82). */
+const silenceMillis = 1_000
+
+/** Opens a connection to the first address that answers. Fails when all failed, by a failure that no waiting cures where there is one. */
+const openAny = (
   purpose: string,
   settings: Settings,
   state: ConnectionState,
-  onOpen: (model: ChannelModel) => void
-): Effect.Effect<never, RabbitMqError> =>
+  addresses: ReadonlyArray<string>
+): Effect.Effect<Lost, RabbitMqError> =>
+  Effect.suspend(() => {
+    const failures: Array<RabbitMqError> = []
+    const ended = addresses.map(() => Deferred.makeUnsafe<void>())
+    const attempts = addresses.map((address, index) => {
+      const before = ended[index - 1]
+      const isItsTurn =
+        before === undefined
+          ? Effect.void
+          : Effect.raceFirst(Effect.sleep(index * silenceMillis), Deferred.await(before))
+      return Effect.andThen(isItsTurn, open(purpose, settings, state, address)).pipe(
+        Effect.tapError((failure) =>
+          Effect.sync(() => {
+            failures.push(failure)
+            Deferred.doneUnsafe(ended[index]!, Effect.void)
+          })
+        )
+      )
+    })
+    return Effect.mapError(Effect.raceAll(attempts), (last) => failures.find(({ retryable }) => !retryable) ?? last)
+  })
+
+/** Opens a connection. After an interruption the scope's finalizer closes what is in `state`; one that is open later is closed at once. */
+const open = (
+  purpose: string,
+  settings: Settings,
+  state: ConnectionState,
+  address: string
+): Effect.Effect<Lost, RabbitMqError> =>
   Effect.callback((resume) => {
-    const { address } = state
-    let abandoned = false
-    const live = (model: ChannelModel): void => {
-      // The reason comes with `close`; without a listener Node.js would throw it.
-      model.on("error", () => {})
-      if (abandoned) {
-        Effect.runFork(closeModel(model))
-        return
-      }
-      model.on("blocked", (reason) => {
-        state.blocked = reason
-      })
-      model.on("unblocked", () => {
-        state.blocked = undefined
-      })
-      model.once("close", (error?: Error) => {
-        state.model = undefined
-        state.blocked = undefined
-        resume(Effect.fail(Failures.ofLoss(error, address)))
-      })
-      onOpen(model)
-    }
-    connect(addressOf(settings, address), socketOptions(purpose, settings)).then(live, (error) =>
-      resume(Effect.fail(Failures.ofConnect(error, address)))
+    let isAbandoned = false
+    connect(addressOf(settings, address), socketOptions(purpose, settings)).then(
+      (model) => {
+        // The reason comes with `close`; without a listener Node.js would throw it.
+        model.on("error", () => {})
+        if (isAbandoned || state.model !== undefined) Effect.runFork(closeModel(model))
+        else resume(Effect.succeed(follow(model, state, address)))
+      },
+      (error) => resume(Effect.fail(Failures.ofConnect(error, address)))
     )
     return Effect.sync(() => {
-      abandoned = true
+      isAbandoned = true
     })
   })
+
+/** Keeps the state of an open connection. */
+const follow = (model: ChannelModel, state: ConnectionState, address: string): Lost => {
+  const lost = Deferred.makeUnsafe<never, RabbitMqError>()
+  state.model = model
+  state.address = address
+  model.on("blocked", (reason) => {
+    state.blocked = reason
+  })
+  model.on("unblocked", () => {
+    state.blocked = undefined
+  })
+  model.once("close", (error?: Error) => {
+    if (state.model === model) state.model = undefined
+    state.blocked = undefined
+    Deferred.doneUnsafe(lost, Effect.fail(Failures.ofLoss(error, address)))
+  })
+  return Deferred.await(lost)
+}
 
 /** Closes a connection in order, or else at its socket: an open socket would keep the process alive. */
 const closeModel = (model: ChannelModel | undefined): Effect.Effect<void> => {

@@ -11,6 +11,9 @@ import { onChannel } from "./topology.ts"
 
 const intervalMillis = 5_000
 
+/** A message may be in the queue at the moment of the question, and on its way here. */
+const onItsWayMillis = 1_000
+
 /** Fails when a queue is gone, has no consumer, or keeps messages although this session has nothing to do. */
 export const untilDetached = Effect.fnUntraced(function* (
   model: ChannelModel,
@@ -25,9 +28,11 @@ export const untilDetached = Effect.fnUntraced(function* (
       try: () => onChannel(model, (channel) => Promise.all(plans.map(({ queue }) => channel.checkQueue(queue)))),
       catch: Failures.ofChannel
     })
-    const isIdle = counts.delivered === seen && counts.settled === seen
-    const lost = queues.find(({ consumerCount, messageCount }) => consumerCount === 0 || (isIdle && messageCount > 0))
-    if (lost !== undefined) {
+    const isIdle = () => counts.delivered === seen && counts.settled === seen
+    const lost = queues.find(({ consumerCount, messageCount }) => consumerCount === 0 || (isIdle() && messageCount > 0))
+    if (lost === undefined) continue
+    if (lost.consumerCount > 0) yield* Effect.sleep(onItsWayMillis)
+    if (lost.consumerCount === 0 || isIdle()) {
       return yield* Effect.fail(
         Failures.failure("Refused", `queue '${lost.queue}' delivers nothing to its consumer any more.`)
       )

@@ -44,6 +44,14 @@ export const ofChannel = (error: unknown): RabbitMqError => {
   }
 }
 
+/** Node.js's codes for a handshake that failed, and for a certificate that is not trusted. */
+const tlsCodes = /^(?:ERR_TLS|ERR_SSL|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|CERT_|CRL_|INVALID_CA|HOSTNAME_MISMATCH)/
+
+const isOfTls = (error: unknown): boolean => {
+  const code = codeOf(error)
+  return typeof code === "string" && tlsCodes.test(code)
+}
+
 /** A connection that could not be opened. */
 export const ofConnect = (error: unknown, address: string): RabbitMqError => {
   const words = wordsOf(error)
@@ -55,6 +63,10 @@ export const ofConnect = (error: unknown, address: string): RabbitMqError => {
   if (words.includes("Expected ConnectionOpenOk")) {
     const host = `RabbitMQ at ${address} refused the virtual host. Check that it exists, and that the user has permissions in it.`
     return failure("LoginRefused", host)
+  }
+  if (isOfTls(error)) {
+    const help = "Check `tls`: the authority, the name that the certificate has, and that the port takes TLS."
+    return failure("TlsFailed", `RabbitMQ at ${address}: TLS failed (${words.split("\n", 1)[0]}). ${help}`)
   }
   return failure(
     "Unreachable",

@@ -28,8 +28,20 @@ export const routing: ReadonlyArray<string> = ["CC", "BCC"]
 /** The table without what RabbitMQ and this package add. A copy is made with it, so values keep their types. */
 export const carriedOver = (table: Table): Record<string, unknown> =>
   Object.fromEntries(
-    Object.entries(table).filter(([name]) => !(own.has(name) || ofBroker.test(name) || routing.includes(name)))
+    Object.entries(table).flatMap(([name, value]) =>
+      own.has(name) || ofBroker.test(name) || routing.includes(name) ? [] : [[name, writable(value)]]
+    )
   )
+
+/** amqplib takes every large number for a 64-bit integer, and throws for those that are none. */
+const writable = (value: unknown): unknown => {
+  if (typeof value === "number") return isInt64(value) ? value : { "!": "double", value }
+  if (typeof value !== "object" || value === null || Buffer.isBuffer(value) || "!" in value) return value
+  if (Array.isArray(value)) return value.map(writable)
+  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, writable(entry)]))
+}
+
+const isInt64 = (value: number): boolean => Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63
 
 /** The headers that a handler sees, as text. */
 export const texts = (table: Table): Headers => {

@@ -94,6 +94,12 @@ const failuresOf = (cause: Cause.Cause<unknown>, size: number): BatchProcessing 
     : undefined
 }
 
+/** How often RabbitMQ delivered the message before. It writes the header with the second delivery: before that it is the sender's. */
+const deliveriesBefore = ({ fields, properties }: Delivery["message"]): number => {
+  const times: unknown = properties.headers?.["x-delivery-count"]
+  return fields.redelivered && typeof times === "number" ? times : 0
+}
+
 /** Reads a message. One that cannot be read, or was delivered too often, is dead-lettered, and undefined. */
 const receive = <T, E, R>(
   context: ConsumerContext<T, E, R>,
@@ -102,8 +108,8 @@ const receive = <T, E, R>(
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const incoming = incomingOf(delivery.message, now)
     const { plan, message } = delivery
-    const times: unknown = message.properties.headers?.["x-delivery-count"]
-    if (typeof times === "number" && times >= context.deliveryLimit && !isDeadLetterTopic(plan.topic)) {
+    const times = deliveriesBefore(message)
+    if (times >= context.deliveryLimit && !isDeadLetterTopic(plan.topic)) {
       const failure = Failures.fromUnknown(new DeliveryLimitReached(times))
       return Effect.as(deadLetter(context, { delivery, incoming }, { failure, reason: "NON_RETRYABLE" }), undefined)
     }

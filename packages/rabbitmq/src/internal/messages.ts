@@ -8,7 +8,7 @@ import * as Result from "effect/Result"
 import type { RabbitMqError } from "../RabbitMqError.ts"
 import * as Failures from "./failures.ts"
 import * as HeaderTable from "./headers.ts"
-import { type Names, retryQueue } from "./names.ts"
+import { type Names, retryQueue, retryQueues } from "./names.ts"
 import type { Outgoing } from "./publisher.ts"
 
 /** The longest short string of AMQP, in bytes: routing keys, names of exchanges and queues, names of headers. */
@@ -66,18 +66,29 @@ export interface Incoming {
 export const incomingOf = (message: ConsumeMessage, now: number): Incoming => {
   const { fields, properties } = message
   const { headers = {} } = properties
-  // Messages of a retry queue come through the default exchange. Others say nothing by these headers.
-  const isRetry = fields.exchange === ""
-  const key: unknown = isRetry ? headers[HeaderTable.names.key] : fields.routingKey
+  const isRetry = isOfRetryQueue(message)
+  const key: unknown = isRetry ? headers[HeaderTable.names.key] : fields.exchange === "" ? undefined : fields.routingKey
   const id: unknown = headers[idHeader] ?? properties.messageId
   return {
-    id: typeof id === "string" && id !== "" ? id : globalThis.crypto.randomUUID(),
-    key: typeof key === "string" && key !== "" ? key : undefined,
+    id: isShortText(id) ? id : globalThis.crypto.randomUUID(),
+    key: isShortText(key) ? key : undefined,
     attempt: isRetry ? attemptOf(headers[HeaderTable.names.attempt]) : 1,
     timestamp: HeaderTable.timestampOf(properties) ?? now,
     message
   }
 }
+
+/** Whether RabbitMQ moved the message here from a retry queue of this queue. Another sender's headers say nothing: anybody may send to a queue by its name. */
+const isOfRetryQueue = ({ fields, properties: { headers = {} } }: ConsumeMessage): boolean => {
+  const deaths: unknown = headers["x-death"]
+  const last: unknown = Array.isArray(deaths) ? deaths[0] : undefined
+  if (fields.exchange !== "" || typeof last !== "object" || last === null) return false
+  const { queue, reason } = last as Record<string, unknown>
+  return reason === "expired" && typeof queue === "string" && queue.startsWith(retryQueues(fields.routingKey))
+}
+
+/** A text that AMQP carries as a routing key, and as the id of a message. */
+const isShortText = (value: unknown): value is string => typeof value === "string" && value !== "" && !isTooLong(value)
 
 const attemptOf = (value: unknown): number =>
   Number.isSafeInteger(value) && (value as number) >= 1 ? (value as number) : 1

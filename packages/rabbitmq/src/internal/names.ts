@@ -23,7 +23,10 @@ export const deadLetterTopic = (topic: string, groupId: string, naming: Naming):
 export const isDeadLetterTopic = (topic: string): boolean => topic.endsWith("-dlq")
 
 /** The queue in which messages of a queue wait so many milliseconds. */
-export const retryQueue = (queue: string, wait: number): string => `${queue}:retry:${wait}`
+export const retryQueue = (queue: string, wait: number): string => `${retryQueues(queue)}${wait}`
+
+/** The beginning of the names of a queue's retry queues. */
+export const retryQueues = (queue: string): string => `${queue}:retry:`
 
 const escaped = (text: string): string => text.replaceAll("%", "%25").replaceAll(":", "%3A")
 

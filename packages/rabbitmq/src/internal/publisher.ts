@@ -30,12 +30,12 @@ interface Pending {
   readonly outgoing: Outgoing
   /** The tick in which it was given up at the latest. */
   readonly lastTick: number
-  /** How often RabbitMQ closed the channel while this message was unconfirmed. */
+  /** How often RabbitMQ closed the channel while this message alone was on its way. */
   refusals: number
   readonly resume: (result: Effect.Effect<Acknowledgement, RabbitMqError>) => void
 }
 
-/** A message that is unconfirmed when RabbitMQ closes the channel so often may be the reason, and would hold up all others for ever. */
+/** A message that was alone on its way so often when RabbitMQ closed the channel is the reason, and would hold up all others for ever. */
 const maxRefusals = 3
 
 /** A time limit is kept to a twentieth of it, so that no call asks for the time. */
@@ -56,6 +56,8 @@ export class Publisher {
   #frames: FramesTogether | undefined
   #declaring = false
   #isFull = false
+  /** Messages that were on their way when RabbitMQ closed the channel. One of them is the reason: each is sent alone until it is confirmed. */
+  #suspects = new Set<Pending>()
   #closed: RabbitMqError | undefined
   #tick = 0
 
@@ -103,13 +105,14 @@ export class Publisher {
   disconnected(refusal: RabbitMqError | undefined): void {
     this.#channel = undefined
     this.#model = undefined
-    const again = [...this.#unconfirmed, ...this.#waiting]
+    const unconfirmed = [...this.#unconfirmed]
+    this.#waiting = new Set([...unconfirmed, ...this.#waiting])
     this.#unconfirmed.clear()
-    this.#waiting = new Set(again)
     if (refusal === undefined) return
-    for (const pending of again) {
-      if (++pending.refusals >= maxRefusals) this.#end(pending, Effect.fail(refusal))
-    }
+    const [alone, ...others] = unconfirmed
+    if (alone === undefined) return
+    if (others.length > 0) this.#suspects = new Set(unconfirmed)
+    else if (++alone.refusals >= maxRefusals || !refusal.retryable) this.#end(alone, Effect.fail(refusal))
   }
 
   /** Counts a tick, and gives up the messages whose time is over. */
@@ -142,7 +145,7 @@ export class Publisher {
     return (
       this.#channel !== undefined &&
       !this.#isFull &&
-      this.#unconfirmed.size < this.#maxUnconfirmed &&
+      this.#unconfirmed.size < (this.#suspects.size === 0 ? this.#maxUnconfirmed : 1) &&
       (exchange === "" || this.#declared.has(exchange))
     )
   }
@@ -227,6 +230,7 @@ export class Publisher {
   #forget(pending: Pending): void {
     this.#unconfirmed.delete(pending)
     this.#waiting.delete(pending)
+    if (this.#suspects.size > 0) this.#suspects.delete(pending)
     if (this.#onIdle.size === 0 || this.#waiting.size + this.#unconfirmed.size > 0) return
     for (const done of this.#onIdle) done()
     this.#onIdle.clear()

@@ -46,14 +46,13 @@ export class Session {
   async consume(plan: Reading<unknown>, prefetch: number, onDelivery: (delivery: Delivery) => void): Promise<void> {
     await this.#channel.prefetch(prefetch)
     const { consumerTag } = await this.#channel.consume(plan.queue, (message) => {
-      if (message !== null) onDelivery({ plan, session: this, message })
-      else
-        this.#end(
-          Failures.failure(
-            "Refused",
-            `queue '${plan.queue}' was deleted, with the messages in it. It is declared again.`
-          )
-        )
+      if (message === null) {
+        const why = `queue '${plan.queue}' was deleted, with the messages in it. It is declared again.`
+        this.#end(Failures.failure("Refused", why))
+        return
+      }
+      this.counts.delivered++
+      onDelivery({ plan, session: this, message })
     })
     this.#tags.push(consumerTag)
   }

@@ -134,11 +134,11 @@ const sectionOf = ({ offset, entries }: Branch, source: Node.Source): Node.Secti
   }))
 })
 
-/** Marks every text as one that may stand for a number, a boolean or a list: this format has nothing but texts. */
+/** Marks every text as one that may stand for a number, a boolean or a list: this format has nothing but texts. Messages show no user in front of an `@`. */
 export const asTexts = (node: Node.Node): Node.Node => {
   if (node._tag === "List") return { ...node, items: node.items.map(asTexts) }
   if (node._tag === "Section") {
     return { ...node, entries: node.entries.map((entry) => ({ ...entry, value: asTexts(entry.value) })) }
   }
-  return typeof node.value === "string" && node.template === undefined ? { ...node, template: Node.show(node) } : node
+  return typeof node.value === "string" && node.template === undefined ? { ...node, template: Node.show(node, { hasUser: true }) } : node
 }

@@ -60,10 +60,16 @@ export const reader =
 const textHeaders = (headers: ReadonlyArray<Header>): Headers => {
   const texts: Record<string, string> = {}
   for (const { key, value } of headers) {
-    if (value !== null && !key.startsWith("x-eventbus-")) texts[key] = decoder.decode(value)
+    if (value === null || key.startsWith("x-eventbus-")) continue
+    if (key === "__proto__") define(texts, key, decoder.decode(value))
+    else texts[key] = decoder.decode(value)
   }
   return texts
 }
+
+/** An assignment would set the prototype, and lose the text. */
+const define = (texts: object, key: string, value: string) =>
+  Object.defineProperty(texts, key, { value, enumerable: true, configurable: true, writable: true })
 
 const decoder = new TextDecoder()
 

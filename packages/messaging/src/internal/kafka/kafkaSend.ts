@@ -5,6 +5,7 @@ import * as Publisher from "@eventbus/core/Publisher"
 import * as Serde from "@eventbus/core/Serde"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Complete } from "../../KafkaSettings.ts"
@@ -28,18 +29,27 @@ export const make = (
     return (message) => publisherOf(message.topic).publish(published(message))
   }
   const publisherOf = perTopic(<T>(topic: Topic<T>) => Publisher.make(optionsOf(topic, cluster)).inTransaction)
-  const transactionalId = `${transactionalIdPrefix}${globalThis.crypto.randomUUID()}`
   let open: TransactionalProducer | undefined
-  const connect = Effect.map(
-    Scope.provide(broker.transactionalProducer({ ...producer, transactionalId }), scope),
-    (connected) => {
-      open = connected
-      return connected
+  const connect = Effect.gen(function* () {
+    const own = yield* Scope.fork(scope)
+    const transactionalId = `${transactionalIdPrefix}${globalThis.crypto.randomUUID()}`
+    const connected = yield* Scope.provide(broker.transactionalProducer({ ...producer, transactionalId }), own).pipe(
+      Effect.onError(() => Scope.close(own, Exit.void))
+    )
+    // Kafka fences a producer whose transaction it has given up, as after a long pause of the process. The next message gets a new one.
+    const replaced = Effect.suspend(() => {
+      if (open === usable) open = undefined
+      return Scope.close(own, Exit.void)
+    })
+    const usable: TransactionalProducer = {
+      transaction: (use) => Effect.tapError(connected.transaction(use), (error) => (isFenced(error) ? replaced : Effect.void))
     }
-  )
+    open = usable
+    return usable
+  })
   const known = (otherwise: typeof connect) =>
     Effect.suspend(() => (open === undefined ? otherwise : Effect.succeed(open)))
-  // It connects with the first message. A second producer of the same id would fence the first one.
+  // It connects with the first message, and messages that come meanwhile wait for it.
   const one = Semaphore.makeUnsafe(1)
   const connected = known(one.withPermit(known(connect)))
   return (message) =>
@@ -49,6 +59,9 @@ export const make = (
       )
     ).pipe(Effect.provideContext(producers))
 }
+
+const isFenced = (error: unknown): boolean =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === "ProducerFenced"
 
 const published = <T>({ key, payload, headers, timestamp }: Message<T>): Publisher.Message<string | null, T> => ({
   key: key ?? null,
