@@ -1,5 +1,5 @@
 /**
- * The settings of `@eventbus/messaging` from a file: the roots `messaging` and `spring.kafka` of YAML, JSON or Java's `.properties` (brokers seed "Configuration Reference"). All other
+ * The settings of `@eventbus/messaging` from a file: the roots `messaging` and `spring.kafka` of YAML, JSON or Java's `.properties`. All other
  * keys of the file are left alone.
  *
  * ```ts
