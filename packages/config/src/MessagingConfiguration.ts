@@ -1,5 +1,5 @@
 /**
- * The settings of `@eventbus/messaging` from a file: the roots `messaging` and `spring.kafka` of YAML, JSON or Java's `.properties` (brokers seed "Configuration Reference"). All other
+ * The settings of `@eventbus/messaging` from a file: the roots `messaging` and `spring.kafka` of YAML, JSON or Java's `.properties`. All other
  * keys of the file are left alone.
  *
  * ```ts
@@ -17,13 +17,13 @@
 import { EventBusError } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Variables from "./internal/environment/variables.ts"
-import { canonical } from "./internal/files/canonical.ts"
 import * as Files from "./internal/files/files.ts"
+import { rootsOf } from "./internal/files/messagingRoots.ts"
 import * as Properties from "./internal/files/properties.ts"
 import * as Texts from "./internal/files/texts.ts"
 import * as Addresses from "./internal/schema/addresses.ts"
-import * as Decoding from "./internal/schema/decoding.ts"
 import { deepFreeze } from "./internal/schema/deepFreeze.ts"
+import * as MessagingRules from "./internal/schema/messagingRules.ts"
 import { Root } from "./internal/schema/messagingSchema.ts"
 import * as Shape from "./internal/schema/shape.ts"
 import * as Issues from "./internal/tree/issues.ts"
@@ -130,7 +130,6 @@ export interface ParseOptions extends Options {
 type Format = NonNullable<ParseOptions["format"]>
 
 const shape = Shape.make(Root.ast)
-const decoder = Decoding.decoder(Root)
 
 /** Reads a file: `.properties`, JSON when the name ends with `.json`, otherwise YAML. Fails with `ConfigurationValidation`, which lists all mistakes. */
 export const load = Effect.fnUntraced(function* (
@@ -159,7 +158,7 @@ export const parse = (
     const issues = Issues.make()
     const tree = treeOf(text, file, format, issues)
     if (tree === undefined) return refused(issues)
-    const filled = Variables.interpolate(own(tree, issues), Variables.fromRecord(env), issues)
+    const filled = Variables.interpolate(rootsOf(tree, shape, issues), Variables.fromRecord(env), issues)
     return complete(format === "properties" ? Properties.asTexts(filled) : filled, issues)
   })
 
@@ -167,7 +166,7 @@ export const parse = (
 export const decode = (data: unknown): Effect.Effect<MessagingConfiguration, EventBusError.ConfigurationValidation> =>
   Effect.suspend(() => {
     const issues = Issues.make()
-    return complete(own(toNode(data, { name: "data" }), issues), issues)
+    return complete(rootsOf(toNode(data, { name: "data" }), shape, issues), issues)
   })
 
 const treeOf = (text: string, file: string, format: Format, issues: Issues.Issues): Node.Node | undefined => {
@@ -180,22 +179,10 @@ const treeOf = (text: string, file: string, format: Format, issues: Issues.Issue
   return node
 }
 
-/** The roots of messaging, in canonical spelling. A file of Spring has many others. */
-const own = (tree: Node.Node, issues: Issues.Issues): Node.Node => {
-  if (tree._tag !== "Section") return canonical(tree, shape, issues)
-  const entries = tree.entries.flatMap((entry) => {
-    if (entry.key === "messaging") return [entry]
-    if (entry.key !== "spring" || entry.value._tag !== "Section") return []
-    return [{ ...entry, value: { ...entry.value, entries: entry.value.entries.filter(({ key }) => key === "kafka") } }]
-  })
-  return canonical({ ...tree, entries }, shape, issues)
-}
-
 const complete = (tree: Node.Node, issues: Issues.Issues) => {
-  const decoded = decoder(tree, [], issues)
-  if ("value" in decoded) checkTogether(decoded.value, tree, issues)
-  return "value" in decoded && issues.all().length === 0
-    ? Effect.succeed(deepFreeze(settingsOf(decoded.value)))
+  const decoded = MessagingRules.decode(tree, issues, Issues.make())
+  return decoded !== undefined && issues.all().length === 0
+    ? Effect.succeed(deepFreeze(settingsOf(decoded)))
     : refused(issues)
 }
 
@@ -203,27 +190,6 @@ const refused = (issues: Issues.Issues) =>
   Effect.fail(new EventBusError.ConfigurationValidation({ issues: issues.all() }))
 
 type Decoded = (typeof Root)["Type"]
-
-/** Rules between two settings. */
-const checkTogether = ({ messaging }: Decoded, tree: Node.Node, issues: Issues.Issues): void => {
-  const { consumer, retry } = messaging.kafka
-  const refuse = (key: readonly [string, string], found: number, allowed: string) => {
-    const path = ["messaging", "kafka", ...key]
-    const node = path.reduce<Node.Node | undefined>(Node.child, tree)
-    issues.add(path, `${found} ms`, allowed, node && Node.sourceLocation(node))
-  }
-  if (retry.maxIntervalMs < retry.initialIntervalMs) {
-    refuse(["retry", "maxIntervalMs"], retry.maxIntervalMs, `initialIntervalMs (${retry.initialIntervalMs} ms) or more`)
-  }
-  if (consumer.sessionTimeoutMs < 3 * consumer.heartbeatIntervalMs) {
-    const least = 3 * consumer.heartbeatIntervalMs
-    refuse(
-      ["consumer", "sessionTimeoutMs"],
-      consumer.sessionTimeoutMs,
-      `three times heartbeatIntervalMs (${least} ms) or more`
-    )
-  }
-}
 
 const settingsOf = ({ messaging, spring }: Decoded): MessagingConfiguration => {
   const { enabled, defaultBroker, kafka, rabbitmq } = messaging

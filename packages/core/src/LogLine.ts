@@ -10,4 +10,9 @@
  *   Effect.forever(Effect.andThen(round, LogLine.info("The round is over")))
  * ```
  */
+
+/** At most 20 lines a second about single records of each binding: `rateLimit` says whether one more may be written, and calls back with the number of those left out. */
+export { type LogRateLimit, make as rateLimit } from "./internal/lifecycle/logRateLimit.ts"
+
+/** Lines of each level. `guarded` runs an effect whose loggers cannot fail. */
 export { debug, error, guarded, info, warning } from "./internal/base/logLine.ts"

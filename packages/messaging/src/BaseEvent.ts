@@ -1,5 +1,5 @@
 /**
- * An event: its payload, and what is known about it (brokers seed "BaseEvent & EventMetadata").
+ * An event: its payload, and what is known about it.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

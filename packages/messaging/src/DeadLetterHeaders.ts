@@ -1,5 +1,5 @@
 /**
- * The headers that tell of a dead letter what happened, the same on every broker (brokers seed "KafkaErrorHandler").
+ * The headers that tell of a dead letter what happened, the same on every broker.
  */
 import type { ErrorSummary } from "@eventbus/core/Failure"
 import type { Headers } from "./Message.ts"

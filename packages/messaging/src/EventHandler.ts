@@ -1,5 +1,5 @@
 /**
- * Handlers of events, one for each type, and the consumer that gives each event to its handler (brokers seed "EventHandler", "Event Handler Dispatch Flow").
+ * Handlers of events, one for each type, and the consumer that gives each event to its handler.
  *
  * ```ts
  * import { EventHandler, EventTopic, EventType } from "@eventbus/messaging"

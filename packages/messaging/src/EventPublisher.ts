@@ -1,5 +1,5 @@
 /**
- * Publishes events to their topics by the default broker (brokers seed "EventPublisherService"). The key of a message is the event's correlation id, its value the payload alone.
+ * Publishes events to their topics by the default broker. The key of a message is the event's correlation id, its value the payload alone.
  *
  * The seed's methods for one topic each, such as `publishUserEvent`, are `EventPublisher.to(users)`.
  */

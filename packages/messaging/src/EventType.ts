@@ -1,5 +1,5 @@
 /**
- * A type of events: its name, which travels in header `event-type`, and its payload (brokers seed "EventTypes").
+ * A type of events: its name, which travels in header `event-type`, and its payload.
  */
 import * as Kinds from "@eventbus/core/Kinds"
 import * as Serde from "@eventbus/core/Serde"

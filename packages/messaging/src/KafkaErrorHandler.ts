@@ -1,5 +1,5 @@
 /**
- * Functions for a record that failed outside of a consumer (brokers seed "KafkaErrorHandler"): to the dead letters, back from there, or to the retry topic. It works on
+ * Functions for a record that failed outside of a consumer: to the dead letters, back from there, or to the retry topic. It works on
  * any record, also on one that another system dead-lettered.
  *
  * Key, value and headers of a record stay as they are; five headers tell what happened (`DeadLetterHeaders`). Headers of the connector are left out, because they describe the

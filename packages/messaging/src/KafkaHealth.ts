@@ -1,5 +1,5 @@
 /**
- * How a Kafka cluster is: it is asked to describe itself, for 10 seconds at most (brokers seed "KafkaHealthIndicator").
+ * How a Kafka cluster is: it is asked to describe itself, for 10 seconds at most.
  */
 import type { Admin, ClusterNode } from "@eventbus/core/Broker"
 import { Broker } from "@eventbus/core/Broker"

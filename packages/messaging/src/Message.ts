@@ -1,5 +1,5 @@
 /**
- * A message: a payload for a topic, with id, key, text headers and the time of its creation (brokers seed "Message"). It names no broker.
+ * A message: a payload for a topic, with id, key, text headers and the time of its creation. It names no broker.
  *
  * Messages are immutable. Headers are copied when a message is made.
  */

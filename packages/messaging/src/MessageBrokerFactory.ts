@@ -1,6 +1,7 @@
 /**
- * The brokers of a program, by kind, and their producers (brokers seed "MessageBrokerFactory", ruling 66).
+ * The brokers of a program, by kind, and their producers.
  */
+import * as LogLine from "@eventbus/core/LogLine"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -93,6 +94,12 @@ const make = (
     )
     const first = [...(defaultBroker === undefined ? [] : [defaultBroker]), ...priority, ...byType.keys()]
     const chosen = first.find((type) => byType.has(type))
+    if (defaultBroker !== undefined && chosen !== undefined && ![...byType.keys(), ...skipped.map(({ type }) => type)].includes(defaultBroker)) {
+      const registered = Array.from(byType.keys()).join(", ")
+      yield* LogLine.warning(
+        `The default broker ${defaultBroker} is not registered (registered: ${registered}); messages go to ${chosen}. Correct messaging.defaultBroker, or give the broker's layer`
+      )
+    }
     const missing = (type: MessageBrokerType) => {
       const reason = skipped.find((one) => one.type === type)?.reason
       return new BrokerNotRegistered({

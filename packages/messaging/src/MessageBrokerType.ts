@@ -1,5 +1,5 @@
 /**
- * The kinds of brokers (brokers seed "MessageBrokerType").
+ * The kinds of brokers.
  *
  * A broker of your own takes any other text, in capitals by custom. Which kinds a program has is decided by the layers that it gives to `MessageBrokerFactory`.
  */

@@ -1,5 +1,5 @@
 /**
- * A consumer: the topics that a group reads, and the handler that gets their messages (brokers seed "MessageConsumer"). `make` describes, `layer` runs.
+ * A consumer: the topics that a group reads, and the handler that gets their messages. `make` describes, `layer` runs.
  *
  * A message is acknowledged when its handler has succeeded, or when its copy in a retry or dead letter destination is confirmed, and not before. A crash repeats messages and
  * loses none: handlers meet a message twice now and then. A payload that cannot be decoded is dead-lettered with its bytes, and the handler never sees it.

@@ -1,5 +1,5 @@
 /**
- * The functions that a consumer calls (brokers seed "MessageConsumer"). Its success acknowledges the messages; its failure sends them the way that `MessageRetry` says.
+ * The functions that a consumer calls. Its success acknowledges the messages; its failure sends them the way that `MessageRetry` says.
  */
 import type { BatchProcessing } from "@eventbus/core/EventBusError"
 import type * as Effect from "effect/Effect"

@@ -1,5 +1,5 @@
 /**
- * Sends messages to one broker (brokers seed "MessageProducer"). `MessageBrokerFactory` gives it.
+ * Sends messages to one broker. `MessageBrokerFactory` gives it.
  */
 import type * as Effect from "effect/Effect"
 import type { Message } from "./Message.ts"

@@ -1,5 +1,5 @@
 /**
- * The answer to every send (brokers seed "MessageResult"): a success with the place of the message, or a failure with its reason. A send never fails in another way.
+ * The answer to every send: a success with the place of the message, or a failure with its reason. A send never fails in another way.
  */
 
 import * as Failures from "@eventbus/core/Failures"

@@ -1,5 +1,5 @@
 /**
- * How often, and after which waits, a message that failed is tried again, in words that name no broker (brokers seed "Exponential Backoff & DLQ", ruling 67). Each broker keeps
+ * How often, and after which waits, a message that failed is tried again, in words that name no broker. Each broker keeps
  * the waits by its own means: Kafka in the topic `{topic}-retry`, RabbitMQ in one queue for each wait. A message that is given up goes to `{topic}-dlq`.
  */
 import type { Failure } from "@eventbus/core/Failure"

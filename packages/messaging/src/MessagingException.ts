@@ -1,5 +1,5 @@
 /**
- * Failures of a broker, in words that name no broker's client (brokers seed "MessagingException"). The error of the client is the cause.
+ * Failures of a broker, in words that name no broker's client. The error of the client is the cause.
  */
 import * as Schema from "effect/Schema"
 import type { MessageBrokerType } from "./MessageBrokerType.ts"

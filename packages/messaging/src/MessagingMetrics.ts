@@ -9,21 +9,8 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import { counters, timers } from "./internal/metricNames.ts"
 import type { MessageBrokerType } from "./MessageBrokerType.ts"
-
-/** Counters, by the last part of the name and the label `operation`. */
-const counters = {
-  sent: { suffix: "messages.sent", description: "Messages that the broker acknowledged" },
-  received: { suffix: "messages.received", description: "Messages that a handler has handled" },
-  failed: { suffix: "messages.failed", description: "Sends that failed" },
-  dlq: { suffix: "messages.dlq", description: "Messages that were dead-lettered" }
-} as const
-
-/** Timers, in seconds. */
-const timers = {
-  send: { suffix: "send.latency", description: "Seconds from the call of a send to the broker's acknowledgement" },
-  process: { suffix: "process.latency", description: "Seconds of one call of a handler" }
-} as const
 
 /** Upper bounds of the buckets of a timer, in seconds: from 1 ms to 30 s. */
 const boundaries = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]

@@ -1,5 +1,5 @@
 /**
- * The seed's Actuator endpoints, as routes of the program's router (brokers seed "KafkaHealthEndpoint", "KafkaMetrics"). They need no credentials: publish them to operators alone, since
+ * The seed's Actuator endpoints, as routes of the program's router. They need no credentials: publish them to operators alone, since
  * they name brokers and topics.
  */
 import type { Broker } from "@eventbus/core/Broker"
@@ -20,8 +20,8 @@ export interface Options {
 
 /**
  * Adds `GET {prefix}/kafka`, the answer of `KafkaHealth.checkHealth` (status 200 when UP, 503 when DOWN); `GET {prefix}/metrics`, the names of the metrics of messages; and
- * `GET {prefix}/metrics/{name}`, their values as Actuator shows them, also for `?tag=topic:orders`; a `*` at the end of a name lists all that begin like it. A name that no
- * metric has is 404.
+ * `GET {prefix}/metrics/{name}`, their values as Actuator shows them, also for `?tag=topic:orders`; a `*` at the end of a name lists all that begin like it. A known
+ * name without a value answers 0; a name that no metric has is 404.
  */
 export const layer = ({
   prefix = "/actuator"

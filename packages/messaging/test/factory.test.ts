@@ -11,7 +11,7 @@ import {
   Topic
 } from "@eventbus/messaging"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Effect, Exit, Layer, Option, Schema } from "effect"
+import { Effect, Exit, Layer, Logger, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
 
 const { MessageBrokerFactory: Factory } = MessageBrokerFactory
@@ -153,6 +153,20 @@ describe("MessageBrokerFactory", () => {
       assert.strictEqual(yield* defaultOf(["KAFKA", "RABBITMQ"], "RABBITMQ"), "RABBITMQ")
       assert.strictEqual(yield* defaultOf(["RABBITMQ", "NATS"], "KAFKA"), "RABBITMQ")
       assert.strictEqual(yield* defaultOf([]), undefined)
+    })
+  )
+
+  it.effect("MSG-08 a default broker that nobody registered is warned of, and one that is left out is not", () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const capture = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
+      const skipped = [{ type: "RABBITMQ", reason: "messaging.rabbitmq.enabled is false" }]
+      for (const defaultBroker of ["KAFKA", "RABBITMQ", "PULSAR"]) {
+        const options = { brokers: [broker("KAFKA")], defaultBroker, skipped }
+        yield* Effect.scoped(Effect.provide(factory(options), capture))
+      }
+      assert.strictEqual(lines.length, 1)
+      assert.include(lines[0], "The default broker PULSAR is not registered (registered: KAFKA); messages go to KAFKA")
     })
   )
 

@@ -211,6 +211,12 @@ describe("routes", () => {
         (all as ReadonlyArray<{ readonly name: string }>).map((each) => each.name),
         [name, "kafka.messaging.send.latency"]
       )
+      const [known, zero] = yield* get(`/actuator/metrics/kafka.messaging.send.latency?tag=topic:nobody-${two}`)
+      assert.strictEqual(known, 200)
+      assert.deepInclude(zero as object, {
+        ...{ name: "kafka.messaging.send.latency", baseUnit: "seconds" },
+        measurements: ["COUNT", "TOTAL_TIME", "MAX"].map((statistic) => ({ statistic, value: 0 }))
+      })
       const [missing, error] = yield* get("/actuator/metrics/kafka.messaging.nothing")
       assert.deepStrictEqual([missing, Object.keys(error as object)], [404, ["error"]])
     })

@@ -27,7 +27,7 @@ Bus.scenario(
       const memory = yield* MemoryBroker.MemoryBroker
       yield* memory.createTopic("orders")
       assert.deepStrictEqual(yield* stateLines(Binding.make("orders", orders)), [
-        "Binding is RUNNING, was CREATED. It reads 'orders', retries over 'orders.retry-1' (10s), 'orders.retry-2' (1m), 'orders.retry-3' (5m) and sends dead letters to 'orders.DLT'; missing topics are created"
+        "Binding is RUNNING, was CREATED. It reads 'orders', retries over 'orders.retry-1' (10s), 'orders.retry-2' (1m), 'orders.retry-3' (5m) and sends dead letters to 'orders.DLT'; missing retry and dead letter topics are created"
       ])
       for (const n of [1, 2, 3]) assert.strictEqual((yield* memory.log(`orders.retry-${n}`, 0)).length, 0)
     })

@@ -270,6 +270,9 @@ eventbus:
     Effect.gen(function* () {
       const path = yield* folder({})
       assert.include((yield* Effect.flip(load(join(path, "none.yaml")))).message, "none.yaml: found no such file")
+      writeFileSync(join(path, "application.properties"), "messaging.enabled=true\n")
+      const properties = yield* Effect.flip(load(join(path, "application.properties")))
+      assert.include(properties.message, "found a .properties file, allowed is YAML or JSON with the root eventbus")
       assert.include((yield* Effect.flip(load(path))).message, "regular file")
       assert.include((yield* Effect.flip(load("/dev/zero"))).message, "something that is not a regular file")
       const app = `include: none.yaml\n${withOrders()}`

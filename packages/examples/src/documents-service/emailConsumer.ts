@@ -1,4 +1,4 @@
-/** Sends the emails that were queued (brokers seed "EmailKafkaConsumer"). One that cannot be sent is tried again, and then dead-lettered. */
+/** Sends the emails that were queued. One that cannot be sent is tried again, and then dead-lettered. */
 import { MessageConsumer } from "@eventbus/messaging"
 import { Effect } from "effect"
 import { EmailOrchestrator } from "./emailOrchestrator.ts"

@@ -1,4 +1,4 @@
-/** The types of events, as header `event-type` has them (brokers seed "EventTypes"). */
+/** The types of events, as header `event-type` has them. */
 
 export const USER_REGISTERED = "UserRegistered"
 export const USER_DELETION_SCHEDULED = "UserDeletionScheduled"

@@ -1,4 +1,4 @@
-/** The 28 topics of the service (brokers seed "Topics Reference"). */
+/** The 28 topics of the service. */
 import type { Topic } from "@eventbus/messaging"
 
 export const TOPIC_EMAILS = "unraveldocs-emails"

@@ -1,4 +1,4 @@
-/** Tells users by email of what has happened to them (brokers seed "Event Handler Dispatch Flow"). */
+/** Tells users by email of what has happened to them. */
 import { EventHandler } from "@eventbus/messaging"
 import { DateTime, Effect, Schema } from "effect"
 import * as Events from "./events.ts"

@@ -1,5 +1,7 @@
 /** Metrics of messages in the form of Spring's Actuator. */
 import type * as Metric from "effect/Metric"
+import { priority } from "../MessageBrokerType.ts"
+import { counters, timers } from "./metricNames.ts"
 
 /** One metric, over all series that the tags select. */
 export interface Answer {
@@ -26,7 +28,7 @@ export const answer = (
   tags: ReadonlyArray<string>
 ): Answer | ReadonlyArray<Answer> | undefined => {
   const selected = all.filter((series) => isOfMessages(series) && tags.every((tag) => has(series, tag)))
-  if (!name.endsWith("*")) return answerOf(name, selected)
+  if (!name.endsWith("*")) return answerOf(name, selected) ?? zeroOf(name)
   const found = names(selected).filter((each) => each.startsWith(name.slice(0, -1)))
   return found.length === 0 ? undefined : found.flatMap((each) => answerOf(each, selected) ?? [])
 }
@@ -47,6 +49,25 @@ const answerOf = (name: string, selected: Snapshots): Answer | undefined => {
     measurements: isTimer ? ofTimers(series) : [{ statistic: "COUNT", value: sum(series, countOf) }],
     availableTags: ["topic", "operation"].map((tag) => ({ tag, values: valuesOf(series, tag) }))
   }
+}
+
+/** A metric is made with its first value. Before that its name answers 0, so that a dashboard does not take it for a typing error. */
+const zeroOf = (name: string): Answer | undefined => {
+  const suffix = priority.flatMap((type) => {
+    const prefix = `${type.toLowerCase()}.messaging.`
+    return name.startsWith(prefix) ? [name.slice(prefix.length)] : []
+  })[0]
+  const ofName = (each: { readonly suffix: string }) => each.suffix === suffix
+  const timer = Object.values(timers).find(ofName)
+  const known = timer ?? Object.values(counters).find(ofName)
+  return (
+    known && {
+      ...{ name, description: known.description },
+      ...(timer !== undefined && { baseUnit: "seconds" as const }),
+      measurements: timer === undefined ? [{ statistic: "COUNT", value: 0 }] : ofTimers([]),
+      availableTags: ["topic", "operation"].map((tag) => ({ tag, values: [] }))
+    }
+  )
 }
 
 const ofTimers = (series: Snapshots): Answer["measurements"] => {

@@ -11,6 +11,7 @@ import type * as Scope from "effect/Scope"
 import type { RabbitMqError } from "../RabbitMqError.ts"
 import { backoff } from "./backoff.ts"
 import type { Connection } from "./connection.ts"
+import { makeConsumerLines } from "./consumerLines.ts"
 import { untilDetached } from "./detachment.ts"
 import * as Failures from "./failures.ts"
 import { Inbox } from "./inbox.ts"
@@ -49,9 +50,10 @@ export const startConsumer = Effect.fnUntraced(function* <T, E, R>(
   const ready = yield* Deferred.make<void, RabbitMqError>()
   const concurrency = consumer.concurrency ?? settings.concurrency
   const current: Current = { session: undefined }
+  const retry = consumer.retry ?? settings.retry
+  const lines = yield* makeConsumerLines(consumer, plans, retry.maxAttempts)
   const context: ConsumerContext<T, E, R> = {
-    ...{ consumer, observer, stopping, names: broker.names, publisher: broker.publisher },
-    retry: consumer.retry ?? settings.retry,
+    ...{ consumer, observer, stopping, retry, lines, names: broker.names, publisher: broker.publisher },
     deliveryLimit: settings.deliveryLimit,
     redeclare: Effect.ignore(Effect.flatMap(connection.model, (model) => declare(broker, model, plans)))
   }
@@ -71,6 +73,7 @@ export const startConsumer = Effect.fnUntraced(function* <T, E, R>(
   })
   yield* Effect.acquireRelease(start, ({ sessions, workers }) =>
     Effect.gen(function* () {
+      yield* lines.stopping
       yield* Deferred.succeed(stopping, undefined)
       yield* Fiber.interrupt(sessions)
       inbox.close()
@@ -78,6 +81,7 @@ export const startConsumer = Effect.fnUntraced(function* <T, E, R>(
       if (session !== undefined) yield* within(session.stopDeliveries)
       yield* endWorkers(consumer, workers)
       if (session !== undefined) yield* within(session.close)
+      yield* lines.stopped
     })
   )
   if (connection.state.model !== undefined) yield* Deferred.await(ready)
@@ -148,7 +152,7 @@ interface Life {
 /** Declares, consumes, and begins again when the channel ends. */
 const keepConsuming = Effect.fnUntraced(function* <T, E, R>(
   broker: BrokerContext,
-  { consumer }: ConsumerContext<T, E, R>,
+  { consumer, lines }: ConsumerContext<T, E, R>,
   plans: ReadonlyArray<Reading<unknown>>,
   { inbox, ready, current }: Life
 ) {
@@ -165,6 +169,7 @@ const keepConsuming = Effect.fnUntraced(function* <T, E, R>(
           catch: Failures.ofChannel
         })
       }
+      yield* lines.started
       yield* Deferred.succeed(ready, undefined)
       failures = 0
       return yield* Effect.raceFirst(Deferred.await(session.ended), untilDetached(model, session, plans))

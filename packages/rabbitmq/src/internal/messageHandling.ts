@@ -20,9 +20,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { backoff } from "./backoff.ts"
+import type { ConsumerLines } from "./consumerLines.ts"
 import { accountOf, DeliveryLimitReached, type Verdict } from "./deadLetterAccount.ts"
 import { copyTo, decode, type Incoming, incomingOf, retryCopy } from "./messages.ts"
-import { isDeadLetterTopic, type Names } from "./names.ts"
+import { isDeadLetterTopic, type Names, retryQueue } from "./names.ts"
 import type { Outgoing, Publisher } from "./publisher.ts"
 import type { Delivery } from "./session.ts"
 
@@ -34,6 +35,7 @@ export interface ConsumerContext<T, E, R> {
   readonly names: Names
   readonly publisher: Publisher
   readonly observer: ConsumerObserver
+  readonly lines: ConsumerLines
   /** Declares what the consumer needs, where it is gone. */
   readonly redeclare: Effect.Effect<void>
   /** Done when the consumer is to stop. */
@@ -46,6 +48,9 @@ interface Received<T> {
   readonly incoming: Incoming
   readonly message: ReceivedMessage<T>
 }
+
+/** A message that its handler may not have got. */
+type Unread<T> = Omit<Received<T>, "message"> & Partial<Pick<Received<T>, "message">>
 
 /** Handles one message, to its end. */
 export const handleOne = <T, E, R>(
@@ -172,9 +177,13 @@ const afterFailure = <T, E, R>(
     return deadLetter(context, received, { failure, reason: mayCure ? "RETRIES_EXHAUSTED" : "NON_RETRYABLE" })
   }
   if (!retry.retryTopicsEnabled) return afterWaiting(context, received, wait)
-  const copied = copyUntilConfirmed(context, delivery, retryCopy(incoming, delivery.plan.queue, wait))
-  return Effect.map(copied, (isCopied) => {
-    if (isCopied) settle(received)
+  const { topic, queue } = delivery.plan
+  const copied = copyUntilConfirmed(context, delivery, retryCopy(incoming, queue, wait))
+  return Effect.flatMap(copied, (isCopied) => {
+    if (!isCopied) return Effect.void
+    settle(received)
+    const { id, attempt: attempts } = incoming
+    return context.lines.routed({ topic, id, attempts, failure, to: retryQueue(queue, wait) }, wait)
   })
 }
 
@@ -202,17 +211,21 @@ const afterWaiting = <T, E, R>(
 
 const deadLetter = <T, E, R>(
   context: ConsumerContext<T, E, R>,
-  { delivery, incoming }: Omit<Received<T>, "message">,
+  { delivery, incoming, message }: Unread<T>,
   verdict: Verdict
 ): Effect.Effect<void> => {
   const { topic, letters } = delivery.plan
+  const { id, attempt } = incoming
   const exchange = context.names.exchange(letters)
   return Effect.gen(function* () {
-    const account = accountOf(topic, incoming.attempt, verdict, yield* Clock.currentTimeMillis)
+    const account = accountOf(topic, attempt, verdict, yield* Clock.currentTimeMillis)
     const isCopied = yield* copyUntilConfirmed(context, delivery, copyTo(incoming, exchange, account))
     if (!isCopied) return
     settle({ delivery })
     context.observer.onDeadLetter(topic)
+    const attempts = message === undefined ? attempt - 1 : attempt
+    const { failure, reason } = verdict
+    yield* context.lines.deadLettered({ topic, id, attempts, failure, to: letters }, reason)
   })
 }
 

@@ -47,7 +47,7 @@ export const canonical = (node: Node.Node, shape: Shape.Shape, issues: Issues, k
       if (entry.merged) continue
       const { line } = locationOf(node, before)
       const found = `"${entry.key}" beside "${before.key}"${line === undefined ? "" : `, in line ${line},`} a duplicate`
-      issues.add([...Node.pathOf(keyPath), key], found, "each key once", locationOf(node, entry))
+      issues.duplicate([...Node.pathOf(keyPath), key], found, "each key once", locationOf(node, entry))
       continue
     }
     seen.set(key, entry)

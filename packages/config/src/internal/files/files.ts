@@ -52,6 +52,11 @@ export const reader = (shape: Shape, issues: Issues) => {
       issues.unreadable(result.problem, ("allowed" in result && result.allowed) || "a file that can be read", { file })
       return undefined
     }
+    if (path.endsWith(".properties")) {
+      const allowed = "YAML or JSON with the root eventbus; a .properties file is one of MessagingConfiguration"
+      issues.unreadable("a .properties file", allowed, { file })
+      return undefined
+    }
     const text = Texts.decode(result.bytes, file, issues)
     const node = text === undefined ? undefined : Texts.parse(text, file, formatOf(file), issues)
     const tree = node === undefined ? undefined : yield* including(canonical(node, shape, issues), file, chain)

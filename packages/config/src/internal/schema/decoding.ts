@@ -118,7 +118,10 @@ const hiddenOf = (shape: Shape.Shape, node: Node.Node): Node.Hidden => {
 
 /** A suggestion for a text that is close to an allowed one, or for a number in quotes. */
 const hint = (node: Node.Node | undefined, leaf: Shape.Leaf | undefined): string => {
-  if (node?._tag !== "Scalar" || node.template !== undefined || typeof node.value !== "string") return ""
+  if (node?._tag !== "Scalar" || typeof node.value !== "string") return ""
+  // In `.properties` every value is a text, which the template shows as it is.
+  if (node.template === JSON.stringify(node.value)) return Names.hint(node.value, leaf?.texts ?? [])
+  if (node.template !== undefined) return ""
   if (leaf?.takesNumber && number.test(node.value.trim())) return ", without quotes"
   return Names.hint(node.value, leaf?.texts ?? [])
 }

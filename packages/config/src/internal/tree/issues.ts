@@ -7,6 +7,8 @@ import * as Node from "./node.ts"
 
 export interface Issues {
   readonly add: (path: Node.Path, found: string, allowed: string, location?: Node.SourceLocation) => void
+  /** A key that occurs again: each time is a mistake of its own. */
+  readonly duplicate: Issues["add"]
   /** A file cannot be read at all. Keys that are missing because of it are no further mistakes. */
   readonly unreadable: (found: string, allowed: string, location: Node.SourceLocation) => void
   readonly isReadable: () => boolean
@@ -28,11 +30,11 @@ export const make = (most = Number.POSITIVE_INFINITY): Issues => {
   let readable = true
   let notListed = 0
   const isFull = () => found.length >= most
-  const put = (issue: EventBusError.ConfigurationIssue) => {
+  const put = (issue: EventBusError.ConfigurationIssue, isAgain = false) => {
     const { path, allowed, at } = issue
     // A mistake that many bindings share, such as one in the defaults, is reported once.
     const location = at?.line === undefined ? path : `${at.file}:${at.line}:${at.column} ${allowed}`
-    if (!reported.has(path) && !reported.has(location)) {
+    if ((isAgain || !reported.has(path)) && !reported.has(location)) {
       if (isFull()) {
         notListed++
         return
@@ -41,9 +43,15 @@ export const make = (most = Number.POSITIVE_INFINITY): Issues => {
     }
     reported.add(path).add(location)
   }
+  const of = (
+    ...[path, found, allowed, location]: Parameters<Issues["add"]>
+  ): EventBusError.ConfigurationIssue => ({
+    ...{ path: Node.formatPath(path), found, allowed },
+    ...(location === undefined ? {} : { at: location })
+  })
   return {
-    add: (path, found, allowed, location) =>
-      put({ path: Node.formatPath(path), found, allowed, ...(location === undefined ? {} : { at: location }) }),
+    add: (...mistake) => put(of(...mistake)),
+    duplicate: (...mistake) => put(of(...mistake), true),
     unreadable: (what, allowed, location) => {
       readable = false
       found.push({ path: "", found: what, allowed, at: location })

@@ -12,6 +12,7 @@ import { InvalidArgument } from "../../Replay.ts"
 import { PlanApplied, type PlanRefused, type PlanRequest, UnknownPlan } from "../../ReplayPlan.ts"
 import { RunAtWork, type RunCommand, RunOver, type Runs, UnknownRun, type WorkOptions } from "../../ReplayRun.ts"
 import * as LogLine from "../base/logLine.ts"
+import { pluralize } from "../base/pluralize.ts"
 import * as Arguments from "../replay/arguments.ts"
 import * as Attempts from "../replay/replayAttempts.ts"
 import type { Lease } from "../replay/replayLease.ts"
@@ -244,7 +245,7 @@ const resume = Effect.fnUntraced(function* (options: Options, id: string, given?
 const tell = ({ deadLetterTopic }: Options, id: string, { replayed }: RunState, halted: RunHalted | undefined) => {
   const log = halted?.state === "stopped" ? LogLine.warning : LogLine.info
   const why = halted === undefined ? "" : `: ${halted.reason}`
-  return log(`Run ${id} over '${deadLetterTopic}' is ${halted?.state ?? "done"}, ${replayed} letters later${why}`)
+  return log(`Run ${id} over '${deadLetterTopic}' is ${halted?.state ?? "done"}, ${pluralize(replayed, "letter")} later${why}`)
 }
 
 /** Tells whoever waits for the beginning. */

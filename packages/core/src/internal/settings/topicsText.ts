@@ -9,7 +9,7 @@ import * as Sources from "./sources.ts"
 /** The part of a binding that the sentence names. */
 export type Topics = BindingDefinition<unknown>
 
-/** `It reads 'orders', retries over 'orders.retry-1' (10s) and sends dead letters to 'orders.DLT'; missing topics are created`. */
+/** `It reads 'orders', retries over 'orders.retry-1' (10s) and sends dead letters to 'orders.DLT'; missing retry and dead letter topics are created`. */
 export const topicsText = (definition: Topics): string =>
   `${Sources.of(definition).map(sourceText).join(". ")}; ${whenMissing[definition.missingTopics]}`
 
@@ -27,7 +27,7 @@ const delaysText = ({ delaysMillis, longestMillis }: TierTopic): string => {
 }
 
 const whenMissing = {
-  create: "missing topics are created",
+  create: "missing retry and dead letter topics are created",
   wait: "records wait for missing topics",
   require: "nothing is read while one is missing"
 } as const

@@ -1,4 +1,4 @@
-/** A job on a document (brokers seed "DocumentProcessingMessage"). */
+/** A job on a document. */
 import { DateTime, Effect, Schema } from "effect"
 
 export const ProcessingType = Schema.Literals([

@@ -1,4 +1,4 @@
-/** A request to send an email (brokers seed "EmailNotificationMessage"). */
+/** A request to send an email. */
 import { DateTime, Effect, Schema } from "effect"
 
 /** The values that a template is rendered with. */

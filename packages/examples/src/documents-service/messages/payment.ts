@@ -1,4 +1,4 @@
-/** An event of a payment or a subscription (brokers seed "PaymentEventMessage"). */
+/** An event of a payment or a subscription. */
 import { type BigDecimal, DateTime, Effect, Schema } from "effect"
 
 export const PaymentEventType = Schema.Literals([

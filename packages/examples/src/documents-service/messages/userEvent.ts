@@ -1,4 +1,4 @@
-/** An event of a user (brokers seed "UserEventMessage"). */
+/** An event of a user. */
 import { DateTime, Effect, Schema } from "effect"
 
 export const UserEventType = Schema.Literals([

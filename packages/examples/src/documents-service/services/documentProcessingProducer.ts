@@ -1,4 +1,4 @@
-/** Queues jobs on documents, in order for each document (brokers seed "DocumentProcessingProducerService"). */
+/** Queues jobs on documents, in order for each document. */
 import { Effect } from "effect"
 import * as DocumentProcessing from "../messages/documentProcessing.ts"
 import { documents } from "../topics.ts"

@@ -1,4 +1,4 @@
-/** Queues emails (brokers seed "EmailMessageProducerService"). */
+/** Queues emails. */
 import { Effect } from "effect"
 import * as Email from "../messages/email.ts"
 import { emails } from "../topics.ts"

@@ -1,4 +1,4 @@
-/** Publishes the events of the service (brokers seed "EventPublisherService"). */
+/** Publishes the events of the service. */
 import { EventPublisher } from "@eventbus/messaging"
 import { adminEvents, ocrEvents, teamEvents, userEvents } from "../events.ts"
 

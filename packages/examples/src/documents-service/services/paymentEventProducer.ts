@@ -1,4 +1,4 @@
-/** Publishes what happens to payments, in order for each user (brokers seed "PaymentEventProducerService"). */
+/** Publishes what happens to payments, in order for each user. */
 import { Effect } from "effect"
 import * as Payment from "../messages/payment.ts"
 import { payments } from "../topics.ts"
