@@ -3,7 +3,7 @@
  */
 import * as Schema from "effect/Schema"
 
-/** No broker of this kind is registered: the seed's argument error. */
+/** No broker of this kind is registered. */
 export class BrokerNotRegistered extends Schema.TaggedError<BrokerNotRegistered>()("BrokerNotRegistered", {
   /** The kind that was asked for. */
   brokerType: Schema.String,
@@ -21,7 +21,7 @@ export class BrokerNotRegistered extends Schema.TaggedError<BrokerNotRegistered>
   }
 }
 
-/** No broker at all is registered: the seed's state error. The program runs without messaging. */
+/** No broker at all is registered. The program runs without messaging. */
 export class NoBrokerRegistered extends Schema.TaggedError<NoBrokerRegistered>()("NoBrokerRegistered", {
   /** Why brokers were left out on purpose, such as a setting that is missing. */
   reasons: Schema.Array(Schema.String)

@@ -38,7 +38,7 @@ export interface Any<out E = unknown, out R = unknown> {
   readonly handleEvent: (payload: never, event: BaseEvent.EventMetadata) => Effect.Effect<unknown, E, R>
 }
 
-/** No handler has this type of events: its message is dead-lettered, and not tried again (ruling 66). */
+/** No handler has this type of events: its message is dead-lettered, and not tried again. */
 export class UnknownEventType extends Schema.TaggedError<UnknownEventType>()("UnknownEventType", {
   /** The type of the event. */
   eventType: Schema.String,

@@ -1,7 +1,7 @@
 /**
  * Publishes events to their topics by the default broker. The key of a message is the event's correlation id, its value the payload alone.
  *
- * The seed's methods for one topic each, such as `publishUserEvent`, are `EventPublisher.to(users)`.
+ * Methods for one topic each, such as `publishUserEvent`, are `EventPublisher.to(users)`.
  */
 import * as Effect from "effect/Effect"
 import type * as BaseEvent from "./BaseEvent.ts"

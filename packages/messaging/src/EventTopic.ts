@@ -10,7 +10,7 @@
  * export const users = EventTopic.make("users", [passwordChanged, userDeleted])
  * ```
  *
- * The header is input: it chooses among the types of the topic. A message of another type, or of none, cannot be read: it is dead-lettered and not tried again (ruling 66).
+ * The header is input: it chooses among the types of the topic. A message of another type, or of none, cannot be read: it is dead-lettered and not tried again.
  */
 import type { Header } from "@eventbus/core/ConsumerRecord"
 import * as Kinds from "@eventbus/core/Kinds"

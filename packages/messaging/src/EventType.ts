@@ -30,7 +30,7 @@ export const make = <const Name extends string, A, I>(name: Name, schema: Schema
   return { name, payload: Serde.json(schema) }
 }
 
-/** The name by which types are matched: without blanks around it, and without the suffix `Event`, which is optional (ruling 66). `PasswordChangedEvent` is `PasswordChanged`. */
+/** The name by which types are matched: without blanks around it, and without the suffix `Event`, which is optional. `PasswordChangedEvent` is `PasswordChanged`. */
 export const normalise = (name: string): string => {
   const trimmed = name.trim()
   return trimmed.length > suffix.length && trimmed.endsWith(suffix) ? trimmed.slice(0, -suffix.length) : trimmed

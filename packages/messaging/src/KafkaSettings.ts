@@ -1,5 +1,5 @@
 /**
- * The settings of messaging on Kafka, each with the seed's default. `MessagingConfig` reads
+ * The settings of messaging on Kafka, each with its default. `MessagingConfig` reads
  * them from files.
  */
 import type { ProducerOptions } from "@eventbus/core/Broker"

@@ -94,7 +94,11 @@ const make = (
     )
     const first = [...(defaultBroker === undefined ? [] : [defaultBroker]), ...priority, ...byType.keys()]
     const chosen = first.find((type) => byType.has(type))
-    if (defaultBroker !== undefined && chosen !== undefined && ![...byType.keys(), ...skipped.map(({ type }) => type)].includes(defaultBroker)) {
+    if (
+      defaultBroker !== undefined &&
+      chosen !== undefined &&
+      ![...byType.keys(), ...skipped.map(({ type }) => type)].includes(defaultBroker)
+    ) {
       const registered = Array.from(byType.keys()).join(", ")
       yield* LogLine.warning(
         `The default broker ${defaultBroker} is not registered (registered: ${registered}); messages go to ${chosen}. Correct messaging.defaultBroker, or give the broker's layer`

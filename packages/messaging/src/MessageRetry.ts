@@ -53,7 +53,7 @@ export interface MessageRetry {
 }
 
 /**
- * The errors of a wrong argument, a missing value and a wrong type: the seed's `IllegalArgumentException`, `NullPointerException` and `ClassCastException`, and what they are in
+ * The errors of a wrong argument, a missing value and a wrong type: Java's `IllegalArgumentException`, `NullPointerException` and `ClassCastException`, and what they are in
  * TypeScript. V8 raises `TypeError` for a property of null and for a value of a wrong type, `RangeError` for an argument out of range; `SchemaError` is Effect's.
  */
 export const nonRetryable: ReadonlyArray<string> = [

@@ -1,6 +1,5 @@
 /**
- * The metrics of messages, per topic: `{broker}.messaging.messages.sent` and so on, with the broker's kind in lower case, so `kafka.messaging.…` on Kafka (brokers seed
- * "KafkaMetrics"). Producers and consumers of this package record them. A series is made with its first value, in Effect's `Metric` registry.
+ * The metrics of messages, per topic: `{broker}.messaging.messages.sent` and so on, with the broker's kind in lower case, so `kafka.messaging.…` on Kafka. Producers and consumers of this package record them. A series is made with its first value, in Effect's `Metric` registry.
  *
  * Each series has the labels `topic` and `operation`.
  */

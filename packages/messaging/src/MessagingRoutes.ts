@@ -1,5 +1,5 @@
 /**
- * The seed's Actuator endpoints, as routes of the program's router. They need no credentials: publish them to operators alone, since
+ * Endpoints in the form of Spring's Actuator, as routes of the program's router. They need no credentials: publish them to operators alone, since
  * they name brokers and topics.
  */
 import type { Broker } from "@eventbus/core/Broker"

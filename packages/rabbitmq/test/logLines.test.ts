@@ -57,22 +57,24 @@ onRabbitMq("the log of a consumer", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a payload that cannot be read is dead-lettered without an attempt; of 60 at once some have a line, and the others are counted", () =>
-    Effect.gen(function* () {
-      const { lines, layer } = capture()
-      const { broker } = yield* testBroker()
-      yield* Effect.gen(function* () {
-        const probe = yield* probing(broker)
-        const foreign = Topic.json(orders.name, Schema.Struct({ id: Schema.String }))
-        for (let n = 0; n < 60; n++) {
-          yield* broker.send(yield* Message.of({ id: "x" }, foreign))
-        }
-        yield* until("all are dead-lettered", () => probe.letters.length === 60)
-      }).pipe(Effect.scoped, Effect.provide(layer))
-      const letters = lines.filter((line) => line.includes("dead-lettered to orders-dlq without an attempt"))
-      const more = lines.flatMap((line) => /Warn (\d+) more records were/.exec(line)?.[1] ?? [])
-      assert.isBelow(letters.length, 60)
-      assert.strictEqual(letters.length + more.reduce((total, count) => total + Number(count), 0), 60)
-    }).pipe(Effect.scoped)
+  it.live(
+    "a payload that cannot be read is dead-lettered without an attempt; of 60 at once some have a line, and the others are counted",
+    () =>
+      Effect.gen(function* () {
+        const { lines, layer } = capture()
+        const { broker } = yield* testBroker()
+        yield* Effect.gen(function* () {
+          const probe = yield* probing(broker)
+          const foreign = Topic.json(orders.name, Schema.Struct({ id: Schema.String }))
+          for (let n = 0; n < 60; n++) {
+            yield* broker.send(yield* Message.of({ id: "x" }, foreign))
+          }
+          yield* until("all are dead-lettered", () => probe.letters.length === 60)
+        }).pipe(Effect.scoped, Effect.provide(layer))
+        const letters = lines.filter((line) => line.includes("dead-lettered to orders-dlq without an attempt"))
+        const more = lines.flatMap((line) => /Warn (\d+) more records were/.exec(line)?.[1] ?? [])
+        assert.isBelow(letters.length, 60)
+        assert.strictEqual(letters.length + more.reduce((total, count) => total + Number(count), 0), 60)
+      }).pipe(Effect.scoped)
   )
 })

@@ -211,25 +211,29 @@ describe("settings of messaging from files", () => {
     })
   )
 
-  it.effect("a rule between two valid settings is told beside other mistakes, and not where one of its own is wrong", () =>
-    Effect.gen(function* () {
-      const rules = ["messaging.kafka.retry.maxIntervalMs=500", "messaging.kafka.consumer.sessionTimeoutMs=20s"]
-      assert.deepStrictEqual(yield* issuesOf([...rules, "spring.kafka.producer.acks=0"].join("\n")), [
-        "1: messaging.kafka.retry.maxIntervalMs 500 ms",
-        "2: messaging.kafka.consumer.sessionTimeoutMs 20000 ms",
-        '3: spring.kafka.producer.acks "0"'
-      ])
-      assert.deepStrictEqual(yield* issuesOf([...rules, "messaging.kafka.retry.initialIntervalMs=soon"].join("\n")), [
-        "2: messaging.kafka.consumer.sessionTimeoutMs 20000 ms",
-        '3: messaging.kafka.retry.initialIntervalMs "soon"'
-      ])
-    })
+  it.effect(
+    "a rule between two valid settings is told beside other mistakes, and not where one of its own is wrong",
+    () =>
+      Effect.gen(function* () {
+        const rules = ["messaging.kafka.retry.maxIntervalMs=500", "messaging.kafka.consumer.sessionTimeoutMs=20s"]
+        assert.deepStrictEqual(yield* issuesOf([...rules, "spring.kafka.producer.acks=0"].join("\n")), [
+          "1: messaging.kafka.retry.maxIntervalMs 500 ms",
+          "2: messaging.kafka.consumer.sessionTimeoutMs 20000 ms",
+          '3: spring.kafka.producer.acks "0"'
+        ])
+        assert.deepStrictEqual(yield* issuesOf([...rules, "messaging.kafka.retry.initialIntervalMs=soon"].join("\n")), [
+          "2: messaging.kafka.consumer.sessionTimeoutMs 20000 ms",
+          '3: messaging.kafka.retry.initialIntervalMs "soon"'
+        ])
+      })
   )
 
   it.effect("each repetition of a key is told", () =>
     Effect.gen(function* () {
       const key = "messaging.kafka.retry"
-      const issues = yield* issuesOf([`${key}.maxAttempts=1`, `${key}.max-attempts=2`, `${key}.maxAttempts=3`].join("\n"))
+      const issues = yield* issuesOf(
+        [`${key}.maxAttempts=1`, `${key}.max-attempts=2`, `${key}.maxAttempts=3`].join("\n")
+      )
       assert.deepStrictEqual(
         issues.map((line) => line.split(" ")[0]),
         ["2:", "3:"]
@@ -237,21 +241,29 @@ describe("settings of messaging from files", () => {
     })
   )
 
-  it.effect("a root that is close to messaging or spring.kafka is told with what was meant; others are left alone", () =>
-    Effect.gen(function* () {
-      const slips = ["mesaging.enabled=true", "spring.kafak.consumer.group-id=a", "sprng.kafka.bootstrap-servers=a:1"]
-      const { issues } = yield* Effect.flip(MessagingConfiguration.parse(slips.join("\n")))
-      assert.deepStrictEqual(
-        issues.map(({ path, allowed }) => `${path}: ${allowed}`),
-        [
-          "mesaging: messaging (did you mean that?)",
-          "spring.kafak: spring.kafka (did you mean that?)",
-          "sprng: spring (did you mean that?)"
+  it.effect(
+    "a root that is close to messaging or spring.kafka is told with what was meant; others are left alone",
+    () =>
+      Effect.gen(function* () {
+        const slips = ["mesaging.enabled=true", "spring.kafak.consumer.group-id=a", "sprng.kafka.bootstrap-servers=a:1"]
+        const { issues } = yield* Effect.flip(MessagingConfiguration.parse(slips.join("\n")))
+        assert.deepStrictEqual(
+          issues.map(({ path, allowed }) => `${path}: ${allowed}`),
+          [
+            "mesaging: messaging (did you mean that?)",
+            "spring.kafak: spring.kafka (did you mean that?)",
+            "sprng: spring (did you mean that?)"
+          ]
+        )
+        const foreign = [
+          "spring.data.a=1",
+          "spring.task.a=1",
+          "spring.jpa.a=1",
+          "spring.messages.a=1",
+          "management.a=1"
         ]
-      )
-      const foreign = ["spring.data.a=1", "spring.task.a=1", "spring.jpa.a=1", "spring.messages.a=1", "management.a=1"]
-      yield* MessagingConfiguration.parse([...foreign, "spring.mvc.a=1", "string.a=1", "message=x"].join("\n"))
-    })
+        yield* MessagingConfiguration.parse([...foreign, "spring.mvc.a=1", "string.a=1", "message=x"].join("\n"))
+      })
   )
 
   it.effect("sections of Spring that are not read are refused with the place of their settings", () =>
@@ -261,7 +273,7 @@ describe("settings of messaging from files", () => {
       const { issues } = yield* Effect.flip(MessagingConfiguration.parse(text))
       assert.deepStrictEqual(
         issues.map(({ path }) => path),
-        ["spring.kafka.security", "spring.kafka.listener", "spring.kafka.properties", 'spring.kafka.client-id']
+        ["spring.kafka.security", "spring.kafka.listener", "spring.kafka.properties", "spring.kafka.client-id"]
       )
       assert.include(issues[1]?.allowed, "messaging.kafka.consumer.concurrency")
     })

@@ -44,10 +44,13 @@ export const makeConsumerLines = (
     const { name, groupId } = consumer
     const annotations = { cluster, bindingName: name, consumerGroup: groupId }
     const run = Effect.runForkWith(yield* Effect.context())
-    const rateLimit = LogLine.rateLimit((_, count) => {
-      const more = `${count} more records were routed, dead-lettered or skipped within a second`
-      run(Effect.annotateLogs(LogLine.warning(more), annotations))
-    }, yield* Clock.Clock)
+    const rateLimit = LogLine.rateLimit(
+      (_, count) => {
+        const more = `${count} more records were routed, dead-lettered or skipped within a second`
+        run(Effect.annotateLogs(LogLine.warning(more), annotations))
+      },
+      yield* Clock.Clock
+    )
     const about = ({ topic, id, failure, attempts, to }: Copied, ends: string, rest: string, trace?: Error) => {
       const line = `Record ${ends} ${to}${attemptsText(attempts, maxAttempts)}${rest}, message ${id} of '${topic}': ${Failures.failureText(failure)}`
       const log = trace === undefined ? LogLine.warning(line) : LogLine.warning(line, Cause.die(trace))

@@ -2,7 +2,7 @@
  * The roots `messaging` and `spring.kafka` of a file. All others are somebody else's, except those that look like a slip of these: without the hint the program would run without
  * Kafka, and nobody would know why.
  */
-import * as Shape from "../schema/shape.ts"
+import type * as Shape from "../schema/shape.ts"
 import type { Issues } from "../tree/issues.ts"
 import * as Names from "../tree/names.ts"
 import * as Node from "../tree/node.ts"
@@ -65,5 +65,10 @@ const refuseSlip = (
 ): void => {
   if (root === undefined || Names.closest(key, [root]) === undefined) return
   const meant = Node.formatPath([...above, root])
-  issues.add([...above, key], "an unknown key", `${meant} (did you mean that?)`, Node.sourceLocation({ source, offset }))
+  issues.add(
+    [...above, key],
+    "an unknown key",
+    `${meant} (did you mean that?)`,
+    Node.sourceLocation({ source, offset })
+  )
 }

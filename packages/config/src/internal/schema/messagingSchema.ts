@@ -1,5 +1,5 @@
 /**
- * The roots `messaging` and `spring.kafka` of the brokers seed ("MessagingProperties", "KafkaProducerConfig", "KafkaConsumerConfig"), each key with its default.
+ * The roots `messaging` and `spring.kafka`, each key with its default.
  */
 import { Choices, Ranges } from "@eventbus/core"
 import * as Schema from "effect/Schema"

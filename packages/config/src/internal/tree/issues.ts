@@ -43,9 +43,7 @@ export const make = (most = Number.POSITIVE_INFINITY): Issues => {
     }
     reported.add(path).add(location)
   }
-  const of = (
-    ...[path, found, allowed, location]: Parameters<Issues["add"]>
-  ): EventBusError.ConfigurationIssue => ({
+  const of = (...[path, found, allowed, location]: Parameters<Issues["add"]>): EventBusError.ConfigurationIssue => ({
     ...{ path: Node.formatPath(path), found, allowed },
     ...(location === undefined ? {} : { at: location })
   })

@@ -245,7 +245,9 @@ const resume = Effect.fnUntraced(function* (options: Options, id: string, given?
 const tell = ({ deadLetterTopic }: Options, id: string, { replayed }: RunState, halted: RunHalted | undefined) => {
   const log = halted?.state === "stopped" ? LogLine.warning : LogLine.info
   const why = halted === undefined ? "" : `: ${halted.reason}`
-  return log(`Run ${id} over '${deadLetterTopic}' is ${halted?.state ?? "done"}, ${pluralize(replayed, "letter")} later${why}`)
+  return log(
+    `Run ${id} over '${deadLetterTopic}' is ${halted?.state ?? "done"}, ${pluralize(replayed, "letter")} later${why}`
+  )
 }
 
 /** Tells whoever waits for the beginning. */
