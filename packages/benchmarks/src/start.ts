@@ -63,7 +63,7 @@ export const start = make({
   name: "start",
   header: [
     "process start to the first record handled, compile cache warm, topics there; a group of one member that left before",
-    "unbundled: the packages as JavaScript modules in node_modules; bundled: one file by esbuild, both sides alike",
+    "unbundled: the packages as JavaScript modules in node_modules; bundled: by esbuild as the guide says, both sides alike",
     "the program imports the modules of Effect one by one, as docs/guide/start-up.md says"
   ],
   parameters: { starts: 3 },

@@ -56,13 +56,14 @@ export const project = async (): Promise<string> => {
   return folder
 }
 
-/** One file with everything that the program imports, by the command of the guide. Returns its path. */
+/** A folder with everything that the program imports, by the command of the guide. Returns the path of the program. */
 export const bundled = async (folder: string, program: string): Promise<string> => {
-  const outfile = join(folder, "bundle", `${program}.mjs`)
+  const outdir = join(folder, "bundle", program)
   const banner = `import { createRequire as makeRequire } from "node:module"; const require = makeRequire(import.meta.url)`
   await build({
-    ...{ entryPoints: [join(folder, `${program}.js`)], outfile, bundle: true, platform: "node", format: "esm" },
+    ...{ entryPoints: [join(folder, `${program}.js`)], outdir, outExtension: { ".js": ".mjs" } },
+    ...{ bundle: true, splitting: true, minifyWhitespace: true, minifySyntax: true, platform: "node", format: "esm" },
     ...{ banner: { js: banner }, loader: { ".node": "copy" }, logLevel: "silent" }
   })
-  return outfile
+  return join(outdir, `${program}.mjs`)
 }

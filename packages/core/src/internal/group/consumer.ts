@@ -35,7 +35,7 @@ import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
 import type { BindingLimits } from "../slots/concurrencyLimits.ts"
 import * as Assignments from "./assignments.ts"
-import { inspectTopics } from "./topicInspection.ts"
+import { inspectTopics, settledMillis } from "./topicInspection.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -126,6 +126,7 @@ export const make = Effect.fnUntraced(function* <R>(
   yield* Effect.forkScoped(keepRunning("event loop monitor", monitorEventLoop(context)))
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopics(options))
+  yield* Effect.forkScoped(Effect.delay(options.copyPublisher.connect, settledMillis))
 
   const onEach = (change: (partition: Partition) => void, which: (partition: Partition) => boolean = () => true) =>
     Effect.suspend(() => {

@@ -1,12 +1,12 @@
 /** Decompresses a body: at once where it is small, and otherwise piece by piece, each when it is asked for. */
-import * as zlib from "node:zlib"
+import type { Gunzip, ZstdDecompress } from "node:zlib"
 import { broken, CodecError } from "./CodecError.ts"
 import type { CodecName } from "./codecNames.ts"
 import { decodeLz4 } from "./lz4.ts"
 import { defaultHistoryBytes, OutputWindow } from "./outputWindow.ts"
 import { declaredLength, decodeSnappy } from "./snappy.ts"
+import { requireZstd, zlib } from "./zlib.ts"
 import { type ZstdFrame, zstdFrames } from "./zstdFrames.ts"
-import { requireZstd } from "./zstdSupport.ts"
 
 /** The most bytes that are decompressed at once. So small a body is decompressed twice as fast on this thread as on another one. */
 export const smallBytes = 256 * 1024
@@ -42,7 +42,7 @@ const inflateZstd = (frames: ReadonlyArray<ZstdFrame>): Buffer | undefined => {
   const parts: Array<Buffer> = []
   let left = smallBytes
   for (const { bytes } of frames) {
-    const part = inflate(() => zlib.zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, left) }))
+    const part = inflate(() => zlib().zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, left) }))
     if (part === undefined || part.length > left) return undefined
     left -= part.length
     parts.push(part)
@@ -69,7 +69,7 @@ export const decompressSmall = (codec: Exclude<CodecName, "none">, body: Buffer)
   if (body.length > smallBytes) return undefined
   switch (codec) {
     case "gzip":
-      return inflate(() => zlib.gunzipSync(body, { maxOutputLength: smallBytes }))
+      return inflate(() => zlib().gunzipSync(body, { maxOutputLength: smallBytes }))
     case "zstd":
       requireZstd()
       return inflateZstd(Array.from(zstdFrames(body)))
@@ -81,7 +81,7 @@ export const decompressSmall = (codec: Exclude<CodecName, "none">, body: Buffer)
 const closed = (): void => {}
 
 /** Reads a stream of zlib, which runs on another thread and stops while nobody reads. */
-const streamPieces = (stream: zlib.Gunzip | zlib.ZstdDecompress, body: Buffer): Pieces => {
+const streamPieces = (stream: Gunzip | ZstdDecompress, body: Buffer): Pieces => {
   stream.end(body)
   const pieces: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]()
   return {
@@ -113,7 +113,7 @@ const zstdPieces = (body: Buffer, maxWindowBytes: number): Pieces => {
       const { bytes, windowBytes } = frame.value
       if (windowBytes > Math.max(maxWindowBytes, commonZstdWindowBytes))
         throw new CodecError("tooLarge", `decoding takes a window of ${windowBytes} bytes`)
-      current = streamPieces(zlib.createZstdDecompress(streamOptions), bytes)
+      current = streamPieces(zlib().createZstdDecompress(streamOptions), bytes)
     }
   }
   return { next, close: () => current?.close() }
@@ -164,7 +164,7 @@ const lz4Pieces = (body: Buffer): Pieces => {
 export const decompressPieces = (codec: Exclude<CodecName, "none">, body: Buffer, maxWindowBytes: number): Pieces => {
   switch (codec) {
     case "gzip":
-      return streamPieces(zlib.createGunzip(streamOptions), body)
+      return streamPieces(zlib().createGunzip(streamOptions), body)
     case "zstd":
       return zstdPieces(body, maxWindowBytes)
     case "snappy":
