@@ -38,11 +38,12 @@ export const read = Effect.fnUntraced(function* (
     if (lease !== undefined) heardMillis.set(nameOf(lease.holder), record.timestamp)
   })
   yield* toEnd()
-  yield* journal.load
   const nowMillis = yield* Clock.currentTimeMillis
   const isHeld = (worker: string): boolean =>
     Array.from(leases.values()).some(({ holder }) => holder.holds && nameOf(holder) === worker) &&
     nowMillis - (heardMillis.get(worker) ?? 0) < leaseMillis
+  // The end of a run that is still worked on may be hidden for long, by the open transaction of a process that was just killed.
+  if (running.some(({ run }) => run !== undefined && !isHeld(nameOf(run.entry)))) yield* journal.load
   const newest = newestOf(journal.all())
   return ({ run }) => {
     if (run?.entry.state !== "running" || run.offset > lastRead) return undefined
