@@ -151,7 +151,65 @@ KafkaSuite.shared("a group with other clients", (bootstrap) => {
         const listed = ["eventbus-cooperative-sticky", "RoundRobinAssigner"] as const
         const app = yield* Bus.start(reader(name, [], { partitionAssignmentStrategy: listed }))
         yield* Bus.until("the connector is down", isDown(app), { within: "10 seconds" })
-        yield* saysSo(app, ["FOREIGN_ASSIGNMENT", "of client 'bare' assigns", `'${name}-other'`, "group of its own"])
+        yield* saysSo(app, [
+          ...["FOREIGN_ASSIGNMENT", "of client 'bare' assigns", `'${name}-other'`, "group of its own"],
+          "Besides this member the group has 1 member of client 'bare'."
+        ])
+        yield* Bus.until(
+          "plan --check names the topic",
+          Effect.map(Plan.check(Plan.make(reader(name, [], { partitionAssignmentStrategy: listed }))), (all) =>
+            all.some(
+              ({ code, subject, severity }) =>
+                code === "topic-of-other-members" && subject === `${name}-other` && severity === "error"
+            )
+          )
+        )
+      })
+  )
+
+  Bus.story(
+    bootstrap,
+    "C51 CLN-07 a kafkajs service with a retry topic of its own: a binding of both topics joins its group and takes over, nothing is lost, and plan --check counts both kinds of members",
+    () =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("ownretry")
+        const retry = `${name}.retry`
+        yield* Bus.createTopic(name, 2)
+        yield* Bus.createTopic(retry, 2)
+        const old: Array<string> = []
+        const plain = yield* BareClient.join(bootstrap, name, [name, retry], ({ value }) => void old.push(value))
+        yield* Bus.until("kafkajs has the partitions", () => plain.owned().length === 4)
+        const handled: Array<string> = []
+        const listed = ["eventbus-cooperative-sticky", "RoundRobinAssigner"] as const
+        const binding = Binding.make(name, {
+          ...{ topic: [name, retry], groupId: name, value: Serde.string, retry: RetryPolicy.blocking() },
+          ...{ sessionTimeout: "6 seconds", heartbeatInterval: "500 millis", partitionAssignmentStrategy: listed },
+          handler: ({ value }) => Effect.sync(() => void handled.push(value))
+        })
+        const app = yield* Bus.start(binding)
+        const owned = () => app.of("PartitionAssigned").length - app.of("PartitionReleased").length
+        yield* Bus.until("the partitions of both topics are shared", () => owned() === 2 && plain.owned().length === 2)
+        const all = yield* Plan.check(Plan.make(binding))
+        assert.notInclude(
+          all.map(({ code }) => code),
+          "topic-of-other-members"
+        )
+        assert.include(
+          all.find(({ code }) => code === "group-protocol")?.message,
+          "has 1 member of client 'bare', 1 member of client"
+        )
+        assert.include(all.find(({ code }) => code === "group-protocol")?.message, "1 of 2 members is of the connector")
+        yield* Bus.publish(Bus.numbered(name, 2, 100))
+        yield* Bus.publish(Bus.numbered(retry, 2, 100, 100))
+        yield* Bus.until("all is read", () => handled.length + old.length >= 200)
+        yield* plain.leave
+        yield* Bus.until("the connector has all partitions", () => owned() === 4)
+        yield* Bus.publish(Bus.numbered(retry, 2, 100, 200))
+        yield* Bus.until("the rest is read", () => handled.length + old.length >= 300)
+        assert.deepStrictEqual(
+          [...new Set([...handled, ...old])].map(Number).sort((a, b) => a - b),
+          Array.from({ length: 300 }, (_, n) => n)
+        )
       })
   )
 })

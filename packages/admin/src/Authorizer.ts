@@ -68,8 +68,8 @@ export type Authorizer = (
 
 /** A fixed token, and what its bearer may do. */
 export interface Token extends Principal {
-  /** The token: printable ASCII without blanks, not empty. A file that a token is read from often ends with a line break, which has to be cut. */
-  readonly token: Redacted.Redacted<string>
+  /** The token, as a text or redacted: printable ASCII without blanks, not empty. A file that a token is read from often ends with a line break, which has to be cut. */
+  readonly token: Redacted.Redacted<string> | string
   /** The permissions of its bearer. */
   readonly permissions: ReadonlyArray<Permission>
   /** The bindings that the permissions are for, as `{cluster}:{binding}`. With it, requests about all bindings are refused. Default: all. */
@@ -79,7 +79,10 @@ export interface Token extends Principal {
 /** An authorizer of fixed tokens. It compares them in constant time. Throws `ConfigurationValidation` with everything in the tokens that cannot be used. */
 export const fromTokens = (tokens: ReadonlyArray<Token>): Authorizer => {
   OptionChecks.checkTokens(tokens)
-  const known = tokens.map((token) => ({ ...token, digest: digestOf(token.token) }))
+  const known = tokens.map(({ token, ...holder }) => ({
+    ...holder,
+    digest: digestOf(typeof token === "string" ? Redacted.make(token) : token)
+  }))
   return (credential, permission, binding) => {
     const digest = digestOf(credential)
     const holder = known.find((each) => timingSafeEqual(each.digest, digest))

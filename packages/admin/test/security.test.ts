@@ -159,6 +159,19 @@ describe("OPS-16 with an authorizer", () => {
     })
   )
 
+  it.effect("a token may be a plain text, for programs without Effect, and answers as the redacted one does", () =>
+    Effect.gen(function* () {
+      const authorizer = Authorizer.fromTokens([{ token: "plain", name: "on-call", permissions: ["view"] }])
+      const { name } = yield* authorizer(Redacted.make("plain"), "view", undefined)
+      assert.strictEqual(name, "on-call")
+      assert.strictEqual(
+        (yield* Effect.flip(authorizer(Redacted.make("other"), "view", undefined)))._tag,
+        "Unauthorized"
+      )
+      assert.throws(() => Authorizer.fromTokens([{ token: "with blank", name: "on-call", permissions: ["view"] }]))
+    })
+  )
+
   it.live("a permission on a binding holds for every spelling of its name, and for no other binding", () =>
     Effect.gen(function* () {
       const authorizer = Authorizer.fromTokens([

@@ -76,7 +76,7 @@ export interface EventBus {
   /** Publishes one message to a topic with serdes. Rejects with `EncodeFailure` for a value that does not fit. */
   publish<K, V>(
     topic: Topic<K, V>,
-    message: Message<K, V>,
+    message: Message<NoInfer<K>, NoInfer<V>>,
     options?: PublishOptions
   ): Promise<ConsumerRecord.RecordMetadata>
   /** Publishes several messages to a topic by name, in order. All are encoded before the first is sent. */
@@ -88,7 +88,7 @@ export interface EventBus {
   /** Publishes several messages to a topic with serdes, in order. All are encoded before the first is sent. */
   publishAll<K, V>(
     topic: Topic<K, V>,
-    messages: ReadonlyArray<Message<K, V>>,
+    messages: ReadonlyArray<Message<NoInfer<K>, NoInfer<V>>>,
     options?: PublishOptions
   ): Promise<ReadonlyArray<ConsumerRecord.RecordMetadata>>
   /** Holds a consumer, or one of its retry topics: it stays in the group, fetches and handles nothing. */

@@ -11,5 +11,5 @@ export interface TransactionProducer {
   /** Publishes one message, to a topic of `defineTopic` or to a topic by name, whose keys and values are text or bytes. */
   publish(topic: string, message: Message<TextOrBytes, TextOrBytes>): Promise<ConsumerRecord.RecordMetadata>
   /** Publishes one message to a topic with serdes. */
-  publish<K, V>(topic: Topic<K, V>, message: Message<K, V>): Promise<ConsumerRecord.RecordMetadata>
+  publish<K, V>(topic: Topic<K, V>, message: Message<NoInfer<K>, NoInfer<V>>): Promise<ConsumerRecord.RecordMetadata>
 }

@@ -53,6 +53,20 @@ describe("the types", () => {
     consumer({ ...base, handler: async ({ value }) => expectTypeOf(value).toEqualTypeOf<Uint8Array | null>() })
   })
 
+  it("RCH-04: the topic alone decides the type of a published value, so a literal in it stays one", () => {
+    const charged = defineTopic("charged", {
+      value: standardSchema(z.object({ type: z.enum(["Charged", "Refunded"]), id: z.string() }))
+    })
+    const publish = (bus: EventBus, isCharge: boolean) => {
+      const type = isCharge ? "Charged" : "Refunded"
+      void bus.publish(charged, { value: { type, id: "o-1" } })
+      void bus.publishAll(charged, [{ value: { type, id: "o-1" } }])
+      // @ts-expect-error: the topic has no such type
+      void bus.publish(charged, { value: { type: "Lost", id: "o-1" } })
+    }
+    expectTypeOf(publish).returns.toEqualTypeOf<void>()
+  })
+
   it("RCH-04: a handler that expects more than bytes needs a serde", () => {
     // @ts-expect-error: no serde gives it a text
     consumer({ ...base, handler: async ({ value }: { readonly value: string }) => console.log(value) })

@@ -107,6 +107,69 @@ describe("a group that moves between clients", () => {
     })
   )
 
+  scenario(
+    "C51 CLN-08 plan --check names the topics that the other members of the group read and the binding does not",
+    () =>
+      Effect.gen(function* () {
+        const memory = yield* MemoryBroker.MemoryBroker
+        const admin = yield* memory.broker.admin
+        for (const topic of ["orders", "orders.retry", "payments", "elsewhere"]) yield* memory.createTopic(topic)
+        const member = (topics: ReadonlyArray<string>, isConnector = false) => ({
+          ...{
+            memberId: topics.join(),
+            groupInstanceId: undefined,
+            clientId: "old",
+            assignment: [],
+            topics,
+            isConnector
+          }
+        })
+        const found = (
+          planned: Binding.Binding<unknown>,
+          protocol: string,
+          members: ReadonlyArray<ReturnType<typeof member>>
+        ) => {
+          const group = { groupId: "billing", type: "classic", state: "Stable", protocol, members } as const
+          const described = { ...admin, describeGroup: () => Effect.succeed(group) }
+          return Effect.map(
+            inTime(
+              Effect.provideService(Plan.check(Plan.make(planned)), Broker.Broker, {
+                ...memory.broker,
+                admin: Effect.succeed(described)
+              })
+            ),
+            (all) =>
+              all.flatMap(({ code, severity, message }) =>
+                code === "topic-of-other-members" ? [`${severity}: ${message}`] : []
+              )
+          )
+        }
+        const old = member(["orders", "orders.retry"])
+        const stepOne = binding({ partitionAssignmentStrategy: moving })
+        const [error, ...more] = yield* found(stepOne, "RoundRobinAssigner", [old])
+        assert.deepStrictEqual(more, [])
+        assert.match(error ?? "", /^error: Group 'billing' has 1 member of client 'old' that read topic 'orders.retry'/)
+        assert.match(
+          error ?? "",
+          /FOREIGN_ASSIGNMENT.*topic: \[orders, orders.retry\] \(docs\/guide\/move-from-kafkajs.md#/
+        )
+        const both = binding({ topic: ["orders", "orders.retry"], partitionAssignmentStrategy: moving })
+        assert.deepStrictEqual(yield* found(both, "RoundRobinAssigner", [old]), [])
+        // Another binding of the connector may read another topic, and so may a Java client beside one that stays.
+        assert.deepStrictEqual(yield* found(stepOne, "RoundRobinAssigner", [member(["payments"], true)]), [])
+        assert.deepStrictEqual(yield* found(binding({ partitionAssignmentStrategy: ["range"] }), "range", [old]), [])
+        const java = binding({ partitionAssignmentStrategy: ["eventbus-cooperative-sticky", "range"] })
+        assert.match((yield* found(java, "range", [old]))[0] ?? "", /^warning: .*nobody reads that topic/)
+        // The old members are gone: the offsets of the group tell what they read.
+        yield* memory.append("orders.retry", 0, [{ key: null, value: new Uint8Array() }])
+        yield* admin.setCommittedOffsets("billing", [{ topic: "orders.retry", partition: 0, offset: 0n }])
+        const [warning] = yield* found(stepOne, "", [])
+        assert.match(warning ?? "", /^warning: 1 record of topic 'orders.retry' waits for group 'billing'/)
+        yield* admin.setCommittedOffsets("billing", [{ topic: "orders.retry", partition: 0, offset: 1n }])
+        assert.deepStrictEqual(yield* found(stepOne, "", []), [])
+      })
+  )
+
   scenario("CLN-08 ruling 80 retry topics that another client's leader would share out are refused", () =>
     Effect.gen(function* () {
       yield* (yield* MemoryBroker.MemoryBroker).createTopic("orders")

@@ -21,9 +21,17 @@ const ofRoutes = {
 
 /** A header has no line breaks, and blanks around a token would be cut: such a token would never be recognised. The problem does not show it. */
 const token: Ranges.Kind = (path, found) =>
-  Redacted.isRedacted(found) && isPlainToken(Redacted.value(found))
+  isPlainToken(textOf(found))
     ? []
-    : [{ path, found: "something else", allowed: "a redacted text without blanks and line breaks, not empty" }]
+    : [
+        {
+          path,
+          found: "something else",
+          allowed: "a text, which may be redacted, without blanks and line breaks, not empty"
+        }
+      ]
+
+const textOf = (token: unknown): unknown => (Redacted.isRedacted(token) ? Redacted.value(token) : token)
 
 const isPlainToken = (token: unknown): boolean => typeof token === "string" && /^[\x21-\x7e]+$/.test(token)
 
@@ -56,9 +64,9 @@ const ofServer = Kinds.struct(
 export const checkServer = (options: unknown): void => Kinds.refuse(ofServer("AdminServer", options))
 
 /** Throws `ConfigurationValidation` with everything that cannot be used. It shows no token. */
-export const checkTokens = (tokens: ReadonlyArray<{ readonly token: Redacted.Redacted<string> }>): void => {
+export const checkTokens = (tokens: ReadonlyArray<{ readonly token: Redacted.Redacted<string> | string }>): void => {
   Kinds.refuse(Kinds.listOf(ofToken, "a list of tokens")("tokens", tokens))
-  Kinds.refuse(repeated(tokens.map(({ token }) => Redacted.value(token))))
+  Kinds.refuse(repeated(tokens.map(({ token }) => String(textOf(token)))))
 }
 
 const repeated = (tokens: ReadonlyArray<string>): ReadonlyArray<EventBusError.ConfigurationIssue> =>

@@ -31,6 +31,19 @@ describe("a group with other clients", () => {
     assert.include(GroupProtocol.refusal([own], group(protocol, clients)), words)
   })
 
+  it("C51 CLN-08 old and new processes of one client id are counted apart, and step 1 says how far it is", () => {
+    const { members, ...rest } = group("RoundRobinAssigner", ["orders", "orders", "orders"])
+    const stepOne = (replaced: number) => {
+      const described = { ...rest, members: members.map((member, at) => ({ ...member, isConnector: at < replaced })) }
+      return GroupProtocol.findings(both, described).map(({ message }) => message)[0]
+    }
+    assert.include(stepOne(0), "has 3 members of client 'orders', on 'RoundRobinAssigner'")
+    assert.include(stepOne(0), "0 of 3 members are of the connector")
+    assert.include(stepOne(1), "has 2 members of client 'orders', 1 member of client 'orders' (the connector), on")
+    assert.include(stepOne(1), "1 of 3 members is of the connector")
+    assert.notInclude(GroupProtocol.findings(both, { ...rest, members })[0]?.message, "of 3 members")
+  })
+
   it.each<[string, ReadonlyArray<AssignmentStrategy>, GroupDescription, string | undefined]>([
     ["nobody is in the group", both, group("", []), undefined],
     ["no other client is concerned", [own], group(own, ["eventbus"]), undefined],

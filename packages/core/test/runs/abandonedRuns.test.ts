@@ -1,4 +1,5 @@
 import { assert, describe } from "@effect/vitest"
+import { MemoryBroker } from "@eventbus/testkit"
 import { Clock, Effect, Fiber } from "effect"
 import { inTime, scenario } from "../../../../test/scenarios/bus.ts"
 import { fork, joined, killed, pass, setUp } from "../replay/replayProcesses.ts"
@@ -65,6 +66,35 @@ describe("runs that no process works on", () => {
       assert.isUndefined(found.get(next.id))
       yield* soon(runs.cancel(next.id, "enough"))
       assert.deepInclude(yield* joined(working), { state: "cancelled", abandonedSinceMillis: undefined })
+    })
+  )
+
+  scenario("OPS-08 a run that ends while somebody looks at it is not shown as abandoned", () =>
+    Effect.gen(function* () {
+      yield* setUp()
+      const { broker } = yield* MemoryBroker.MemoryBroker
+      // Leases are read without regard to transactions. This process gets them 30 seconds after the entries of the runs.
+      const reader: typeof broker.reader = (options) =>
+        options?.isolationLevel === "read_committed"
+          ? broker.reader(options)
+          : Effect.delay(broker.reader(options), "30 seconds")
+      const runs = yield* runsOf("host-a")
+      const slowly = yield* runsOf("host-b", { broker: { ...broker, reader } })
+      const plan = yield* soon(runs.plan({ ...atOnce, rate: 100 }))
+      const working = yield* fork(runs.apply(plan.id))
+      yield* pass(1)
+      const looks = yield* Effect.forEach(
+        [slowly.receipt(plan.id), Effect.map(slowly.list, (all) => all[0]!)],
+        (look) => fork(look)
+      )
+      yield* pass(90)
+      assert.strictEqual((yield* joined(working)).state, "done")
+      for (const look of looks)
+        assert.deepInclude(yield* joined(look), {
+          state: "done",
+          stateReason: undefined,
+          abandonedSinceMillis: undefined
+        })
     })
   )
 })

@@ -4,7 +4,6 @@ import { AdminWeb, Authorizer } from "@eventbus/admin"
 import { consumer, createEventBus, defineTopic, Serde, standardSchema } from "@eventbus/node"
 import { memoryKafka } from "@eventbus/node/testing"
 import { Prometheus } from "@eventbus/observability"
-import { Redacted } from "effect"
 import { z } from "zod"
 
 const { KAFKA_BROKERS, TOPIC = "orders", GROUP = "billing", ADMIN_TOKEN = "secret" } = process.env
@@ -18,11 +17,11 @@ export const charge = async (id: string, signal: AbortSignal) => {
   console.log(`charged ${id}`)
 }
 
-const token = Redacted.make(ADMIN_TOKEN)
-
 /** The admin API below `/eventbus`, and beside it `/health/live`, `/health/ready` and `/metrics`. */
 export const admin = AdminWeb.mount({
-  authorizer: Authorizer.fromTokens([{ token, name: "on-call", permissions: ["view", "operate", "replay"] }]),
+  authorizer: Authorizer.fromTokens([
+    { token: ADMIN_TOKEN, name: "on-call", permissions: ["view", "operate", "replay"] }
+  ]),
   metrics: Prometheus.exposition
 })
 

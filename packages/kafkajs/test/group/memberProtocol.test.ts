@@ -169,7 +169,8 @@ describe("the consumer protocol", () => {
       owned: [{ topic: "orders", partition: 1 }],
       generation: 5,
       readsUserData: false,
-      isEager: false
+      isEager: false,
+      isConnector: false
     })
   })
 
@@ -179,7 +180,8 @@ describe("the consumer protocol", () => {
     assert.deepStrictEqual(decodeMember("m", metadata), {
       ...{ memberId: "m", topics: ["orders"], owned: [{ topic: "orders", partition: 1 }], generation: 3 },
       readsUserData: true,
-      isEager: false
+      isEager: false,
+      isConnector: true
     })
     const partitions = [{ topic: "orders", partition: 1 }]
     const given = encodeAssignment({ partitions, incomplete: true, hasEager: false }, { readsUserData: true })

@@ -64,7 +64,9 @@ const textOf = (report: DeadLetterAnswers.RehearsalReport): string => {
   return [
     `${counted(report.selected, "dead letter")}: ${countsText(report)}`,
     ...(mode === "decode"
-      ? ["no handler was called: the module has no layer `dryRun`, or there is no --handlers"]
+      ? [
+          "no handler was called: the binding does not say that a rehearsal may (a module of --handlers: layer `dryRun`; Binding.rehearsable; @eventbus/node: rehearsable: true)"
+        ]
       : []),
     ...(published === 0 ? [] : [`${counted(published, "record")} would be published`]),
     ...(complete ? [] : ["not all of them were rehearsed: a bound was reached"]),

@@ -1,10 +1,11 @@
-/** Looks at the group of a plan: which step of a move from another client to this one it is in, and how many records would wait in vain after a move (ruling 80). */
+/** Looks at the group of a plan: which step of a move from another client to this one it is in, which of its topics the binding does not read, and how many records would wait in vain after a move (ruling 80). */
 import * as Effect from "effect/Effect"
 import type { Admin } from "../../Broker.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import { countWaiting } from "./countWaiting.ts"
 import * as GroupProtocol from "./groupProtocol.ts"
+import * as OtherTopics from "./otherTopics.ts"
 import type { Finding, Plan } from "./planTypes.ts"
 import { springRecordsWaiting } from "./springRetryTopics.ts"
 
@@ -15,10 +16,12 @@ export const inspectGroup = (
   existing: ReadonlySet<string>
 ): Effect.Effect<ReadonlyArray<Finding>> => {
   const { groupId, partitionAssignmentStrategy: listed } = plan
-  const clients = Effect.map(admin.describeGroup(groupId), (group) => GroupProtocol.findings(listed, group))
+  const group = admin.describeGroup(groupId)
+  const clients = Effect.map(group, (described) => GroupProtocol.findings(listed, described))
+  const otherTopics = Effect.flatMap(group, (described) => OtherTopics.inspect(plan, admin, existing, described))
   const isMoving = AssignmentStrategy.foreign(listed).length > 0
   const waiting = isMoving ? recordsWaiting(plan, admin, existing) : Effect.succeed([])
-  const found = [clients, waiting, springRecordsWaiting(plan, admin, existing)].map((findings) =>
+  const found = [clients, otherTopics, waiting, springRecordsWaiting(plan, admin, existing)].map((findings) =>
     Effect.orElseSucceed(findings, (): ReadonlyArray<Finding> => [])
   )
   return Effect.map(Effect.all(found, { concurrency: "unbounded" }), (all) => all.flat())

@@ -12,14 +12,23 @@ type Strategies = ReadonlyArray<AssignmentStrategy.AssignmentStrategy>
 
 const guide = "docs/guide/move-from-kafkajs.md"
 
-/** The members of a group by their clients, the most frequent first, such as `2 members of client 'kafkajs', 1 member of client 'eventbus'`. For the text of an error. */
+/**
+ * The members of a group by their clients, the most frequent first, such as `2 members of client 'kafkajs', 1 member of client 'eventbus' (the connector)`. Old and new processes
+ * may have one client id. For the text of an error.
+ */
 export const clients = ({ members }: Pick<GroupDescription, "members">): string => {
-  const byClient = Array.from(
-    Map.groupBy(members, ({ clientId }) => clientId),
-    ([clientId, of]) => ({ clientId, count: of.length })
-  )
-  const sorted = byClient.sort((a, b) => b.count - a.count || (a.clientId < b.clientId ? -1 : 1))
-  return sorted.map(({ clientId, count }) => `${pluralize(count, "member")} of client '${clientId}'`).join(", ")
+  const nameOf = ({ clientId, isConnector }: GroupDescription["members"][number]) =>
+    `client '${clientId}'${isConnector === true ? " (the connector)" : ""}`
+  const byClient = Array.from(Map.groupBy(members, nameOf), ([name, of]) => ({ name, count: of.length }))
+  const sorted = byClient.sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
+  return sorted.map(({ name, count }) => `${pluralize(count, "member")} of ${name}`).join(", ")
+}
+
+/** How far step 1 is, such as `; 1 of 3 members is of the connector`. Empty where the members do not say what they are. */
+const progress = ({ members }: GroupDescription): string => {
+  if (members.some(({ isConnector }) => isConnector === undefined)) return ""
+  const count = members.filter(({ isConnector }) => isConnector === true).length
+  return `; ${count} of ${pluralize(members.length, "member")} ${count === 1 ? "is" : "are"} of the connector`
 }
 
 /** Why a group refuses a member that lists these protocols: its clients, their protocol, and what to do. For the text of an error. */
@@ -78,7 +87,7 @@ export const findings = (listed: Strategies, group: GroupDescription): ReadonlyA
       )
     : found(
         "info",
-        `${has}, on '${protocol}', since not all of them list '${AssignmentStrategy.own}'. Step 1 of moving the group goes on until the last member of the other client is replaced (${guide}).`
+        `${has}, on '${protocol}', since not all of them list '${AssignmentStrategy.own}'. Step 1 of moving the group goes on until the last member of the other client is replaced${progress(group)} (${guide}).`
       )
 }
 

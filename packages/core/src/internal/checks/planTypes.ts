@@ -99,6 +99,7 @@ export interface Finding {
     | "acl-missing"
     | "shared-topic"
     | "group-protocol"
+    | "topic-of-other-members"
     | "records-waiting"
     | "spring-records-waiting"
   /** The topic or group that the finding is about. */

@@ -83,6 +83,10 @@ export interface GroupDescription {
     readonly groupInstanceId: string | undefined
     /** Kafka: `client.id`. */
     readonly clientId: string
+    /** The topics that it subscribes to. Undefined while they are not known: Kafka tells those of a `Stable` group, and an adapter may not ask. */
+    readonly topics?: ReadonlyArray<string> | undefined
+    /** Whether it is a member of the connector, by what it has written into its subscription. Undefined while that is not known. */
+    readonly isConnector?: boolean | undefined
     /** The partitions that it owns. */
     readonly assignment: ReadonlyArray<TopicPartition>
   }>

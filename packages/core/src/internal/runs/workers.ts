@@ -18,7 +18,8 @@ export type AbandonedSince = (told: Told) => number | undefined
 const nameOf = ({ host, pid }: { readonly host: string; readonly pid: number }): string => `${pid}@${host}`
 
 /**
- * Reads the leases, where a run says that it is running. A look writes nothing, so no entry tells the cluster's time: the clock of this process decides whether the last
+ * Reads the leases, where a run says that it is running. A process writes how its work ended before it gives its lease back, so the journal is read once more behind the
+ * leases: a run is abandoned when its last entry is older than they are. A look writes nothing, so no entry tells the cluster's time: the clock of this process decides whether the last
  * renewal is too long ago.
  */
 export const read = Effect.fnUntraced(function* (
@@ -27,6 +28,7 @@ export const read = Effect.fnUntraced(function* (
 ): Effect.fn.Return<AbandonedSince, BrokerError, Scope.Scope> {
   const running = journal.all().filter(({ run }) => run?.entry.state === "running")
   if (running.length === 0) return () => undefined
+  const lastRead = newestOf(journal.all())
   const leases = new Map<string, LeaseEntries.LeaseEntry>()
   /** When the lease of a process was written last, its end included. */
   const heardMillis = new Map<string, number>()
@@ -40,9 +42,11 @@ export const read = Effect.fnUntraced(function* (
   const isHeld = (worker: string): boolean =>
     Array.from(leases.values()).some(({ holder }) => holder.holds && nameOf(holder) === worker) &&
     nowMillis - (heardMillis.get(worker) ?? 0) < leaseMillis
+  // The end of a run that is still worked on may be hidden for long, by the open transaction of a process that was just killed.
+  if (running.some(({ run }) => run !== undefined && !isHeld(nameOf(run.entry)))) yield* journal.load
   const newest = newestOf(journal.all())
   return ({ run }) => {
-    if (run?.entry.state !== "running") return undefined
+    if (run?.entry.state !== "running" || run.offset > lastRead) return undefined
     const worker = nameOf(run.entry)
     // Runs take turns: one that has written since had the lease after this one.
     if (run.offset === newest && isHeld(worker)) return undefined

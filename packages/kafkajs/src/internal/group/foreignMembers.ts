@@ -34,11 +34,19 @@ export const refused = (
     )
   )
 
+interface Ids {
+  readonly leaderId: string
+  readonly memberId: string
+}
+
+const remedy =
+  "Let this binding read the same topics as the other client, stop the other client, or give this binding a group of its own, which begins at autoOffsetReset unless you copy the committed offsets (docs/guide/move-from-kafkajs.md#your-service-has-a-retry-topic-of-its-own)"
+
 /** An idle member would be a silent loss of progress: nobody else consumes what it was given. */
 const foreignAssignment = Effect.fnUntraced(function* (
   cluster: Cluster,
   { groupId }: Group,
-  leaderId: string,
+  { leaderId, memberId }: Ids,
   problem: string
 ): Effect.fn.Return<never, ClientFailure> {
   const group = yield* describe(cluster, groupId)
@@ -47,28 +55,25 @@ const foreignAssignment = Effect.fnUntraced(function* (
     leaderId === ""
       ? "the broker"
       : `member '${leaderId}'${leader === undefined ? "" : ` of client '${leader.clientId}'`}`
-  const detail = `${assigner} assigns the partitions of group '${groupId}', and ${problem}. The group has ${Adapter.clientsOf(group) || "no members now"}. Stop the other client, or give this binding a group of its own`
+  const others = group.members.filter((member) => member.memberId !== memberId)
+  const besides = Adapter.clientsOf({ members: others }) || "no members"
+  const detail = `${assigner} assigns the partitions of group '${groupId}', and ${problem}. Besides this member the group has ${besides}. ${remedy}`
   return yield* Effect.fail(failure("FOREIGN_ASSIGNMENT", detail))
 })
 
 /** The assignment is not of Kafka's consumer protocol. */
-export const unreadable = (cluster: Cluster, group: Group, leaderId: string): Effect.Effect<never, ClientFailure> =>
-  foreignAssignment(cluster, group, leaderId, "its assignment for this member cannot be read")
+export const unreadable = (cluster: Cluster, group: Group, ids: Ids): Effect.Effect<never, ClientFailure> =>
+  foreignAssignment(cluster, group, ids, "its assignment for this member cannot be read")
 
 /** A kafkajs leader gives its own topics to every member. The others get them back when this member leaves. */
 export const checkTopics = (
   cluster: Cluster,
   group: Group & Pick<MembershipOptions, "topics">,
-  leaderId: string,
+  ids: Ids,
   partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
 ): Effect.Effect<void, ClientFailure> => {
   const strange = partitions.flatMap(({ topic }) => (group.topics.includes(topic) ? [] : [topic]))
   if (strange.length === 0) return Effect.void
   const names = Array.from(new Set(strange), (topic) => `'${topic}'`).join(", ")
-  return foreignAssignment(
-    cluster,
-    group,
-    leaderId,
-    `this member does not read ${names}, of which it was given partitions`
-  )
+  return foreignAssignment(cluster, group, ids, `this member does not read ${names}, of which it was given partitions`)
 }

@@ -5,7 +5,7 @@ import { type ClientFailure, check, failure } from "../wire/clientFailure.ts"
 import { type FlexibleReader, FlexibleWriter } from "../wire/flexible.ts"
 import { Encoder, type KafkaBroker, type Reader } from "../wire/kafkajsInternals.ts"
 import { callFlexible, callRaw } from "../wire/requests.ts"
-import { decodeAssignment } from "./memberProtocol.ts"
+import { decodeAssignment, decodeMember } from "./memberProtocol.ts"
 
 type Description = Broker.GroupDescription
 
@@ -52,9 +52,10 @@ const readClassicGroup = (reader: Reader) => {
     const groupInstanceId = member.readString() ?? undefined
     const clientId = member.readString() ?? ""
     member.readString()
-    member.readBytes()
+    const subscription = decodeMember(memberId, member.readBytes() ?? Buffer.alloc(0))
     const assignment = decodeAssignment(member.readBytes())?.partitions ?? []
-    return { memberId, groupInstanceId, clientId, assignment }
+    const { topics, isConnector } = subscription ?? {}
+    return { memberId, groupInstanceId, clientId, topics, isConnector, assignment }
   })
   reader.readInt32()
   return { errorCode, state, protocol, members }
@@ -108,12 +109,12 @@ const readConsumerGroupMember = (reader: FlexibleReader) => {
   reader.skip(4)
   const clientId = reader.string()
   reader.string()
-  reader.array(() => reader.string())
+  const topics = reader.array(() => reader.string())
   reader.string()
   const assignment = readPartitions(reader)
   readPartitions(reader)
   reader.tags()
-  return { memberId, groupInstanceId, clientId, assignment }
+  return { memberId, groupInstanceId, clientId, topics, assignment }
 }
 
 const readPartitions = (reader: FlexibleReader) => {

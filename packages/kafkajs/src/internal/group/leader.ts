@@ -52,7 +52,17 @@ const decodeMembers = Effect.fnUntraced(function* (groupId: string, members: Rea
         `Member '${memberId}' of group '${groupId}' is another client, and its subscription cannot be read: it gets no partitions. Stop it, or give it a group of its own.`
       )
     }
-    group.push(member ?? { memberId, topics: [], owned: [], generation: -1, readsUserData: false, isEager: false })
+    group.push(
+      member ?? {
+        memberId,
+        topics: [],
+        owned: [],
+        generation: -1,
+        isConnector: false,
+        readsUserData: false,
+        isEager: false
+      }
+    )
   }
   return group
 })

@@ -42,6 +42,8 @@ export const encodeMember = ({ topics, owned, generation }: Omit<Member, "member
 
 /** A member as the leader reads it. */
 export interface DecodedMember extends Member {
+  /** It is of this client, of whatever version: it has written its claim. */
+  readonly isConnector: boolean
   /** It is of a version of this client that reads its assignment in `userData` only. */
   readonly readsUserData: boolean
   /** It gives up all partitions before it joins. Known of members of this client only. */
@@ -54,9 +56,10 @@ export const decodeMember = (memberId: string, metadata: Buffer): DecodedMember 
   if (subscription === undefined) return undefined
   const { version, topics, userData, owned, generation } = subscription
   return Option.match(decodeClaim(userData.toString()), {
-    onNone: () => ({ memberId, topics, owned, generation, readsUserData: false, isEager: false }),
+    onNone: () => ({ memberId, topics, owned, generation, isConnector: false, readsUserData: false, isEager: false }),
     onSome: (claim) => ({
       ...{ memberId, topics, owned: flat(claim.owned), generation: claim.generation },
+      isConnector: true,
       readsUserData: version === 0,
       isEager: claim.eager === true
     })

@@ -133,8 +133,8 @@ const join = Effect.fnUntraced(function* (member: Member) {
   member.joined = true
   member.confirmedAt = performance.now()
   const assignment = decodeAssignment(synced.memberAssignment)
-  if (assignment === undefined) return yield* unreadable(cluster, options, leaderId)
-  yield* checkTopics(cluster, options, leaderId, assignment.partitions)
+  if (assignment === undefined) return yield* unreadable(cluster, options, { leaderId, memberId })
+  yield* checkTopics(cluster, options, { leaderId, memberId }, assignment.partitions)
   member.incomplete = assignment.incomplete
   member.hasEager = assignment.hasEager || member.isEager
   member.listener.assigned(member.generation, assignment.partitions)

@@ -153,10 +153,10 @@ export const describeGroup = (cluster: Cluster, groupId: string): Broker.GroupDe
   const group = cluster.groups.get(groupId)
   const type = "classic" as const
   if (!group || !exists(cluster, groupId)) return { groupId, type, state: "Dead", protocol: "", members: [] }
-  const members = [...group.members.values()].map(({ memberId, groupInstanceId, clientId, owned }) => ({
-    memberId,
-    groupInstanceId,
-    clientId,
+  const members = [...group.members.values()].map(({ memberId, groupInstanceId, clientId, topics, owned }) => ({
+    ...{ memberId, groupInstanceId, clientId },
+    topics: [...topics],
+    isConnector: true,
     assignment: [...owned.values()].map(({ topic, partition }) => ({ topic, partition }))
   }))
   return { groupId, type, state: group.state, protocol: group.protocol, members }

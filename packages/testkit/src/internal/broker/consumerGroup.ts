@@ -79,7 +79,10 @@ export class ConsumerGroup {
     const lists = [strategies, ...[...this.members.values()].map((member) => member.strategies)]
     if (strategies.some((name) => lists.every((list) => list.includes(name)))) return undefined
     const { groupId, state, protocol } = this
-    const members = [...this.members.values()].map((member) => ({ ...member, assignment: [] }))
+    const members = [...this.members.values()].map(({ memberId, groupInstanceId, clientId }) => ({
+      ...{ memberId, groupInstanceId, clientId },
+      assignment: []
+    }))
     return new BrokerError.UnexpectedBrokerError({
       ...{ operation: "consume", code: "INCONSISTENT_GROUP_PROTOCOL", retryable: false },
       detail: Adapter.refusalOf(strategies, { groupId, type: "classic", state, protocol, members })
