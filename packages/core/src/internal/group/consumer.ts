@@ -35,7 +35,7 @@ import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
 import type { BindingLimits } from "../slots/concurrencyLimits.ts"
 import * as Assignments from "./assignments.ts"
-import { inspectTopics, settledMillis } from "./topicInspection.ts"
+import { inspectTopics } from "./topicInspection.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -158,6 +158,9 @@ export const make = Effect.fnUntraced(function* <R>(
     ).pipe(Effect.raceFirst(Deferred.await(broken)))
   }
 })
+
+/** How long after the start of its session the producer of copies connects: the first records come before that, and would wait for it. */
+const settledMillis = 500
 
 const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, never, Scope.Scope> => {
   const of = { ...BindingKey.onEvent(options.definition), consumer: options.index }

@@ -13,11 +13,8 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
 
-/** How long after the start of its session a consumer does what its first records do not need, and would wait for. Health needs the look for missing topics, which comes before. */
-export const settledMillis = 500
-
-/** How much later it looks for other groups, which fetches records. */
-const groupsMillis = 500
+/** The look for other groups fetches records. It begins when the first records of the binding itself have been fetched. */
+const startMillis = 1_000
 
 /** The consumer that has started. */
 export interface StartedConsumer {
@@ -58,10 +55,9 @@ export const inspectTopics = ({
     // A consumer works as long as one of the topics has a partition for it.
     const most = found.reduce((all, each) => (each.partitions > all.partitions ? each : all))
     if (concurrency > most.partitions) hub.emit({ _tag: "ConsumersIdle", ...of, ...most, concurrency })
-    yield* Effect.sleep(settledMillis)
     const acls = yield* Acls.findMissing(admin, Acls.topicsOf(definition), Acls.groupsOf(definition))
     if (acls.length > 0) hub.emit({ _tag: "AclsMissing", ...of, acls })
-    yield* Effect.sleep(groupsMillis)
+    yield* Effect.sleep(startMillis)
     const shared = yield* ForeignGroups.find(admin, Sources.derivedOf(definition), definition)
     if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
   })
