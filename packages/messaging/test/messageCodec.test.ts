@@ -11,6 +11,9 @@ const thrower = () => {
   throw new RangeError("no")
 }
 
+const failureOf = <E>(result: Result.Result<unknown, E>): E =>
+  Result.isFailure(result) ? result.failure : assert.fail("a failure is expected")
+
 describe("MessageCodec", () => {
   it.effect("C05 a serde that throws, or answers what is no result or no bytes, is a failure that names it", () =>
     Effect.gen(function* () {
@@ -20,13 +23,17 @@ describe("MessageCodec", () => {
         const topic = broken(answer, answer)
         const encoded = MessageCodec.encode(yield* Message.of(1, topic))
         const decoded = MessageCodec.decode(topic, new Uint8Array(), { ...origin, headers: {}, fallbackId: "i" })
-        for (const result of [encoded, decoded]) {
-          const failure = Result.isFailure(result) ? result.failure : assert.fail()
+        for (const failure of [failureOf(encoded), failureOf(decoded)]) {
           assert.strictEqual(failure.serde, "odd")
           assert.match(failure.detail, answer === thrower ? /^RangeError no$/ : /a Result is expected$/)
         }
       }
-      const noBytes = MessageCodec.encode(yield* Message.of(1, broken(() => Result.succeed("text"), thrower)))
+      const noBytes = MessageCodec.encode(
+        yield* Message.of(
+          1,
+          broken(() => Result.succeed("text"), thrower)
+        )
+      )
       assert.include(Result.isFailure(noBytes) ? noBytes.failure.detail : "", "a Uint8Array is expected")
     })
   )

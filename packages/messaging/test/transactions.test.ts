@@ -59,7 +59,8 @@ describe("messages in transactions", () => {
 const record = (text: string) => ({ key: null, value: new TextEncoder().encode(text), headers: [] })
 
 KafkaSuite.shared("messages in transactions on Kafka", (brokers) => {
-  const producer = { transactionalEnabled: true, transactionalIdPrefix: "messaging-tx-" }
+  // The bare client reads no snappy.
+  const producer = { transactionalEnabled: true, transactionalIdPrefix: "messaging-tx-", compression: "gzip" } as const
   const ids: Array<string> = []
   const noting = Layer.effect(
     Broker.Broker,
@@ -71,10 +72,7 @@ KafkaSuite.shared("messages in transactions on Kafka", (brokers) => {
       }
     }))
   )
-  const messaging = Memory.onBroker({ producer }).pipe(
-    Layer.provide(noting),
-    Layer.provide(KafkaJs.layer({ brokers }))
-  )
+  const messaging = Memory.onBroker({ producer }).pipe(Layer.provide(noting), Layer.provide(KafkaJs.layer({ brokers })))
 
   it.live(
     "MSG-14 C54 each is committed for readers of committed records, also after another producer took the transactional id",

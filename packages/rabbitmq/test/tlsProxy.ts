@@ -4,7 +4,10 @@ import { createServer } from "node:tls"
 import { Effect, type Scope } from "effect"
 
 /** Takes TLS connections for an address, `host:port`. Answers its own address. */
-export const tlsProxyTo = (target: string, certificate: { readonly key: string; readonly cert: string }): Effect.Effect<string, never, Scope.Scope> => {
+export const tlsProxyTo = (
+  target: string,
+  certificate: { readonly key: string; readonly cert: string }
+): Effect.Effect<string, never, Scope.Scope> => {
   const at = target.lastIndexOf(":")
   const sockets = new Set<Socket>()
   const server = createServer(certificate, (inner) => {
@@ -17,9 +20,7 @@ export const tlsProxyTo = (target: string, certificate: { readonly key: string; 
   })
   return Effect.acquireRelease(
     Effect.callback<string>((resume) => {
-      server.listen(0, "127.0.0.1", () =>
-        resume(Effect.succeed(`localhost:${(server.address() as AddressInfo).port}`))
-      )
+      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(`localhost:${(server.address() as AddressInfo).port}`)))
     }),
     () =>
       Effect.sync(() => {

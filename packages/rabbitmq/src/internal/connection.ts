@@ -43,7 +43,12 @@ export interface ConnectionState {
 
 /** Opens the connection in the background. `purpose` names it in RabbitMQ's list of connections and in log lines. */
 export const makeConnection = Effect.fnUntraced(function* (purpose: string, settings: Settings) {
-  const state: ConnectionState = { model: undefined, address: settings.hosts.join(", "), blocked: undefined, failure: undefined }
+  const state: ConnectionState = {
+    model: undefined,
+    address: settings.hosts.join(", "),
+    blocked: undefined,
+    failure: undefined
+  }
   const first = yield* Deferred.make<void, RabbitMqError>()
   let next = Deferred.makeUnsafe<ChannelModel>()
   yield* Effect.addFinalizer(() => closeModel(state.model))

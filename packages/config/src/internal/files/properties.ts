@@ -140,5 +140,7 @@ export const asTexts = (node: Node.Node): Node.Node => {
   if (node._tag === "Section") {
     return { ...node, entries: node.entries.map((entry) => ({ ...entry, value: asTexts(entry.value) })) }
   }
-  return typeof node.value === "string" && node.template === undefined ? { ...node, template: Node.show(node, { hasUser: true }) } : node
+  return typeof node.value === "string" && node.template === undefined
+    ? { ...node, template: Node.show(node, { hasUser: true }) }
+    : node
 }

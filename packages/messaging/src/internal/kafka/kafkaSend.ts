@@ -42,7 +42,8 @@ export const make = (
       return Scope.close(own, Exit.void)
     })
     const usable: TransactionalProducer = {
-      transaction: (use) => Effect.tapError(connected.transaction(use), (error) => (isFenced(error) ? replaced : Effect.void))
+      transaction: (use) =>
+        Effect.tapError(connected.transaction(use), (error) => (isFenced(error) ? replaced : Effect.void))
     }
     open = usable
     return usable
