@@ -7,6 +7,7 @@ import * as BindingKey from "../settings/bindingKey.ts"
 /** The binding that a line is about, as its events name it. */
 type Source = ReturnType<typeof BindingKey.onEvent>
 
+/** Which log lines of a binding may still be written in this second. */
 export interface LogRateLimit {
   /** Whether one more line may be written. Counts the line either way. */
   readonly allows: (source: Source) => boolean
