@@ -37,6 +37,7 @@ export const consume = make({
   name: "consume",
   header: [
     "400,000 records of 200 bytes in 6 partitions; every handler checks the record's number off in an array, and nothing else",
+    "each case in a fresh process in each round, from its first record on, without a warm-up",
     "createEventBus: an async handler of @eventbus/node; kafkajs eachMessage: the same handler",
     "record, promise, createEventBus, chunk: ackMode MANUAL (commits every 200 ms); chunk: maxPollRecords 10,000",
     "resilient: as record, with three tiers, classifier lists, circuit breaker and dead letter topic; nothing fails",
@@ -44,6 +45,7 @@ export const consume = make({
   ],
   parameters: { records: 400_000, bytes: 200 },
   smoke: { records: 600 },
+  rounds: 5,
   participants: {
     record: consumer((round, arrivals) =>
       runBindings(round, [

@@ -70,10 +70,11 @@ export const batchConsumer = <V = Bytes, K = Bytes>(options: BatchConsumerOption
 /** Describes a consumer that consumes, transforms and produces exactly once: what its handler publishes by `context.producer` commits together with the offset of its record. */
 export const transactionalConsumer = <V = Bytes, K = Bytes>(options: TransactionalConsumerOptions<K, V>): Consumer =>
   described("transaction", options, {}, (name, settings) => {
+    const call = PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings))
     const handler = Effect.fnUntraced(function* (delivery: Delivery.Delivery<K, V>) {
       const transaction = yield* CurrentTransaction.CurrentTransaction
       const context = yield* Effect.context()
-      return yield* PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings), ({ signal }) =>
+      return yield* call(({ signal }) =>
         TransactionProducer.use(transaction, context, signal, (producer) =>
           options.handler(delivery, { signal, producer })
         )
@@ -83,16 +84,14 @@ export const transactionalConsumer = <V = Bytes, K = Bytes>(options: Transaction
   })
 
 /** A handler as core has it. */
-const callOf =
-  <D>(
-    name: string,
-    settings: BindingSettings.BindingSettings,
-    handler: (input: D, context: HandlerContext) => Settles
-  ) =>
-  (input: D) =>
-    PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings), (context) =>
-      handler(input, context)
-    )
+const callOf = <D>(
+  name: string,
+  settings: BindingSettings.BindingSettings,
+  handler: (input: D, context: HandlerContext) => Settles
+) => {
+  const call = PromiseCall.bounded(HandlerCode.handlerOf(name), HandlerCode.endMillis(settings))
+  return (input: D) => call((context) => handler(input, context))
+}
 
 type Requirement = IdempotencyStore.IdempotencyStore
 

@@ -30,6 +30,13 @@ const hostile = () => {
 }
 
 const thenable: string = "then"
+
+/** Begins with its `then`, as the queries of some clients do. */
+const late = <P extends object>(promise: P): P =>
+  Object.defineProperty(promise, thenable, {
+    value: (onFulfilled: () => void, onRejected: () => void) =>
+      Promise.reject(new RangeError("late")).then(onFulfilled, onRejected)
+  })
 const noRetries = { blocking: { maxAttempts: 1 }, tiers: [] }
 const base = { topic: "orders", groupId: "billing", value: Serde.string }
 
@@ -109,6 +116,7 @@ describe("a promise handler", () => {
     ["a rejection with null", () => Promise.reject(null), "null"],
     ["an Effect, which nobody would run", () => Effect.void as never, "TypeError"],
     ["a promise of an Effect", async () => Effect.void, "TypeError"],
+    ["a promise with a `then` of its own, which rejects", () => late(new Promise<void>(() => {})), "RangeError"],
     ["a thenable that throws", () => Object.defineProperty({}, thenable, { get: hostile }), "SyntaxError"]
   ] as const)("RCH-04: %s is a failed attempt", async (_, handler, className) => {
     const { letter } = await deadLettersOf({ handler: handler as () => void, retry: noRetries })

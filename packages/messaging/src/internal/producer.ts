@@ -13,7 +13,10 @@ import type { MessagingMetrics } from "../MessagingMetrics.ts"
 import type { Topic } from "../Topic.ts"
 
 export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetrics): MessageProducer => {
-  /** Its failures are told by `failed`, its interruption ends it. One effect around the broker's, since it runs for every message. */
+  /**
+   * `made` answers the message with its id among its headers. Failures are told by `failed`, an interruption ends it. One effect around the broker's, since it runs for
+   * every message.
+   */
   const sending = <T, E>(
     made: (clock: Clock.Clock) => Message.Message<T>,
     failed: (
@@ -27,7 +30,7 @@ export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetr
       const message = made(clock)
       const startedNanos = clock.monotonicTimeNanosUnsafe()
       const topic = message.topic.name
-      return Effect.matchCauseEffect(broker.send(withId(message)), {
+      return Effect.matchCauseEffect(broker.send(message), {
         onSuccess: (place) => {
           unsafe.time("send", topic, Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9)
           unsafe.count("sent", topic, 1)
@@ -50,12 +53,12 @@ export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetr
       sending<T, never>(
         (clock) =>
           topic === undefined
-            ? (given as Message.Message<T>)
-            : Message.at(clock.currentTimeMillisUnsafe(), given as NoInfer<T>, topic, key),
+            ? withId(given as Message.Message<T>)
+            : withNewId(given as T, topic, key, clock.currentTimeMillisUnsafe()),
         asResult
       ),
     sendAndWait: (message) =>
-      sending(() => message, Effect.fail).pipe(
+      sending(() => withId(message), Effect.fail).pipe(
         Effect.timeoutOrElse({
           duration: broker.sendTimeoutMillis,
           orElse: () => Effect.fail(timedOut(broker.sendTimeoutMillis))
@@ -74,6 +77,12 @@ const withId = <T>({ id, payload, topic, key, headers, timestamp }: Message.Mess
   headers: headers === Message.noHeaders ? { [Message.idHeader]: id } : { ...headers, [Message.idHeader]: id },
   timestamp
 })
+
+/** The message of a payload. No caller ever sees it, so it is not frozen and needs no copy with its id. */
+const withNewId = <T>(payload: T, topic: Topic<T>, key: string | undefined, timestamp: number): Message.Message<T> => {
+  const id = globalThis.crypto.randomUUID()
+  return { id, payload, topic, key, headers: { [Message.idHeader]: id }, timestamp }
+}
 
 const timedOut = (millis: number): BrokerError.RequestTimedOut =>
   new BrokerError.RequestTimedOut({ operation: "send", millis })

@@ -8,9 +8,9 @@ import type { PromiseInterceptor } from "../ConsumerOptions.ts"
 import * as PromiseCall from "./promiseCall.ts"
 
 /** The interceptor for core. It fails as the handler does, whatever becomes of the rejection of `next`. Its own throw is a defect. */
-export const make =
-  (what: string, endMillis: number, around: PromiseInterceptor): Interceptor.Interceptor =>
-  <A, E, R>(handle: Effect.Effect<A, E, R>, call: Interceptor.Call) =>
+export const make = (what: string, endMillis: number, around: PromiseInterceptor): Interceptor.Interceptor => {
+  const bounded = PromiseCall.bounded(what, endMillis)
+  return <A, E, R>(handle: Effect.Effect<A, E, R>, call: Interceptor.Call) =>
     Effect.contextWith((context: Context.Context<R>) => {
       let handled: Exit.Exit<A, E> | undefined
       let isCalled = false
@@ -20,7 +20,7 @@ export const make =
         handled = await Effect.runPromiseExitWith(context)(handle, { signal })
         if (Exit.isFailure(handled)) throw Cause.squash(handled.cause)
       }
-      const whole = PromiseCall.bounded(what, endMillis, ({ signal }) => around(call, next(signal)))
+      const whole = bounded(({ signal }) => around(call, next(signal)))
       return Effect.flatMap(Effect.exit(whole), (exit): Effect.Effect<A, E> => {
         if (handled !== undefined && Exit.isFailure(handled)) return Effect.failCause(handled.cause)
         if (Exit.isFailure(exit)) return Effect.die(Cause.squash(exit.cause))
@@ -29,3 +29,4 @@ export const make =
         )
       })
     })
+}
