@@ -1,11 +1,12 @@
 /**
- * The service as a Layer, from its settings: topics that are missing are created, and then the two consumers start. Without bootstrap servers nothing of Kafka is there, and what
- * sends fails with `NoBrokerRegistered`.
+ * The service as a Layer, from its settings: topics that are missing are created, and then the two consumers start. Without a broker, what sends fails
+ * with `NoBrokerRegistered`.
  */
 import type { MessagingConfiguration } from "@eventbus/config"
 import type { Broker } from "@eventbus/core"
 import { KafkaJs } from "@eventbus/kafkajs"
 import { KafkaMessaging, MessageBrokerFactory, MessageConsumer } from "@eventbus/messaging"
+import { RabbitMq } from "@eventbus/rabbitmq"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect, Layer } from "effect"
 import { emailConsumer } from "./emailConsumer.ts"
@@ -31,11 +32,18 @@ const declareTopics = Layer.effectDiscard(
   )
 )
 
+/** Where RabbitMQ is, with commas between addresses. */
+const rabbitHosts = process.env["RABBITMQ_HOSTS"] ?? "localhost:5672"
+
 /** The brokers of the service, with their topics. */
 export const brokers = (settings: Settings, cluster: Layer.Layer<Broker.Broker>) =>
   declareTopics.pipe(
     Layer.provideMerge(
-      MessageBrokerFactory.layerConfigured(settings, { KAFKA: (kafka) => KafkaMessaging.layer(kafka.settings) })
+      MessageBrokerFactory.layerConfigured(settings, {
+        KAFKA: (kafka) => KafkaMessaging.layer(kafka.settings),
+        RABBITMQ: ({ exchangePrefix, queuePrefix }) =>
+          RabbitMq.layer({ hosts: rabbitHosts.split(","), exchangePrefix, queuePrefix })
+      })
     ),
     Layer.provide(cluster)
   )
