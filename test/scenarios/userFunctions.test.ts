@@ -61,7 +61,7 @@ describe("the page of user functions and fibers", () => {
   })
 
   it("ruling 86: every loop of the connector that lives long is kept running", () => {
-    const oneTask = ["inspectTopics(", "Effect.delay(options.copyPublisher.connect, ", "Effect.andThen(consumer.joined"]
+    const oneTask = ["inspectTopics(", "Effect.andThen(consumer.joined"]
     const files = [
       "core/src/EventBusConnector.ts",
       "core/src/internal/group/consumer.ts",

@@ -126,7 +126,6 @@ export const make = Effect.fnUntraced(function* <R>(
   yield* Effect.forkScoped(keepRunning("event loop monitor", monitorEventLoop(context)))
   yield* reportSession(options)
   yield* Effect.forkScoped(inspectTopics(options))
-  yield* Effect.forkScoped(Effect.delay(options.copyPublisher.connect, settledMillis))
 
   const onEach = (change: (partition: Partition) => void, which: (partition: Partition) => boolean = () => true) =>
     Effect.suspend(() => {
@@ -158,9 +157,6 @@ export const make = Effect.fnUntraced(function* <R>(
     ).pipe(Effect.raceFirst(Deferred.await(broken)))
   }
 })
-
-/** How long after the start of its session the producer of copies connects: the first records come before that, and would wait for it. */
-const settledMillis = 500
 
 const reportSession = (options: ConsumerOptions<unknown>): Effect.Effect<void, never, Scope.Scope> => {
   const of = { ...BindingKey.onEvent(options.definition), consumer: options.index }

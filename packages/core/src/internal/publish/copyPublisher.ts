@@ -45,16 +45,14 @@ export interface CopyPublisher {
   readonly unpublished: () => Unpublished | undefined
   /** Creates missing retry topics where that is possible now. Fails when a retry topic or the dead letter topic has to be there and is not. */
   readonly prepare: Effect.Effect<void, BrokerError>
-  /** Connects the producer of a binding with tiers, so that the first copy does not wait for it. */
-  readonly connect: Effect.Effect<void>
 }
 
 /** At the end of a binding nothing waits for a copy any more: a copy that is not acknowledged does not count. */
 const closeMillis = 1_000
 
 /**
- * The producer is created soon after the binding has started to read tiers, or when the first copy is published, and closed with the binding, after
- * its consumers.
+ * The producer is created when the binding starts to read tiers, or when the first copy is published, and closed with the binding, after its
+ * consumers.
  */
 export const make = Effect.fnUntraced(function* (
   definition: BindingDefinition<unknown>,
@@ -116,11 +114,10 @@ export const make = Effect.fnUntraced(function* (
     unpublished: refused.unpublished,
     prepare: Effect.gen(function* () {
       if (definition.missingTopics === "require") yield* topics.require
-      if (definition.tiers.count > 0) yield* prepareRetryTopics(definition)
-    }),
-    connect: Effect.suspend(() =>
-      definition.tiers.count === 0 ? Effect.void : Effect.ignore(withProducer(() => Effect.void))
-    )
+      if (definition.tiers.count === 0) return
+      const connected = Effect.ignore(withProducer(() => Effect.void))
+      yield* Effect.all([prepareRetryTopics(definition), connected], { concurrency: 2, discard: true })
+    })
   }
 })
 
