@@ -235,7 +235,7 @@ describe("CFG-08 options that cannot be used are refused at once, with path and 
     ["tokens[0].token", { ...good, token: redacted("secret\n") }],
     ["tokens[0].token", { ...good, token: redacted("") }],
     ["tokens[0].token", { ...good, token: redacted(undefined) }],
-    ["tokens[0].token", { ...good, token: "secret" }],
+    ["tokens[0].token", { ...good, token: "secret with blanks" }],
     ["tokens[0].name", { ...good, name: undefined }],
     ["tokens[0].permissions", { ...good, permissions: ["View"] }],
     ["tokens[0].permissions", { ...good, permissions: "preview" }],
