@@ -180,7 +180,7 @@ const treeOf = (text: string, file: string, format: Format, issues: Issues.Issue
 }
 
 const complete = (tree: Node.Node, issues: Issues.Issues) => {
-  const decoded = MessagingRules.decode(tree, issues, Issues.make())
+  const decoded = MessagingRules.decode(tree, issues)
   return decoded !== undefined && issues.all().length === 0
     ? Effect.succeed(deepFreeze(settingsOf(decoded)))
     : refused(issues)

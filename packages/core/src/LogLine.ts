@@ -14,4 +14,6 @@
 /** Lines of each level. `guarded` runs an effect whose loggers cannot fail. */
 export { debug, error, guarded, info, warning } from "./internal/base/logLine.ts"
 /** At most 20 lines a second about single records of each binding: `rateLimit` says whether one more may be written, and calls back with the number of those left out. */
-export { type LogRateLimit, make as rateLimit } from "./internal/lifecycle/logRateLimit.ts"
+export { type LogRateLimit, leftOutText, make as rateLimit } from "./internal/lifecycle/logRateLimit.ts"
+/** The attempts of a record so far, in the words of the line about it. */
+export { attemptsText } from "./internal/lifecycle/recordLines.ts"

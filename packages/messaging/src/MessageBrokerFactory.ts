@@ -94,11 +94,8 @@ const make = (
     )
     const first = [...(defaultBroker === undefined ? [] : [defaultBroker]), ...priority, ...byType.keys()]
     const chosen = first.find((type) => byType.has(type))
-    if (
-      defaultBroker !== undefined &&
-      chosen !== undefined &&
-      ![...byType.keys(), ...skipped.map(({ type }) => type)].includes(defaultBroker)
-    ) {
+    const isKnown = [...brokers, ...skipped].some(({ type }) => type === defaultBroker)
+    if (defaultBroker !== undefined && chosen !== undefined && !isKnown) {
       const registered = Array.from(byType.keys()).join(", ")
       yield* LogLine.warning(
         `The default broker ${defaultBroker} is not registered (registered: ${registered}); messages go to ${chosen}. Correct messaging.defaultBroker, or give the broker's layer`

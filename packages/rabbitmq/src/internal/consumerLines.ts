@@ -45,14 +45,11 @@ export const makeConsumerLines = (
     const annotations = { cluster, bindingName: name, consumerGroup: groupId }
     const run = Effect.runForkWith(yield* Effect.context())
     const rateLimit = LogLine.rateLimit(
-      (_, count) => {
-        const more = `${count} more records were routed, dead-lettered or skipped within a second`
-        run(Effect.annotateLogs(LogLine.warning(more), annotations))
-      },
+      (_, count) => run(Effect.annotateLogs(LogLine.warning(LogLine.leftOutText(count)), annotations)),
       yield* Clock.Clock
     )
     const about = ({ topic, id, failure, attempts, to }: Copied, ends: string, rest: string, trace?: Error) => {
-      const line = `Record ${ends} ${to}${attemptsText(attempts, maxAttempts)}${rest}, message ${id} of '${topic}': ${Failures.failureText(failure)}`
+      const line = `Record ${ends} ${to}${LogLine.attemptsText(attempts, maxAttempts)}${rest}, message ${id} of '${topic}': ${Failures.failureText(failure)}`
       const log = trace === undefined ? LogLine.warning(line) : LogLine.warning(line, Cause.die(trace))
       return Effect.annotateLogs(log, { ...annotations, topic })
     }
@@ -80,9 +77,6 @@ export const makeConsumerLines = (
       stopped: Effect.sync(rateLimit.flush)
     }
   })
-
-const attemptsText = (attempts: number, most: number): string =>
-  attempts === 0 ? " without an attempt" : ` after attempt ${attempts}${attempts <= most ? ` of ${most}` : ""}`
 
 /** `It reads 'orders', retries after 1s, 2s and sends dead letters to 'orders-dlq'`. */
 const planText = ({ topic, waits, letters }: Reading<unknown>): string => {

@@ -1,5 +1,5 @@
 /** Rules between two settings of messaging. Each is told whenever its own values are valid, whatever else is wrong with the file. */
-import type { Issues } from "../tree/issues.ts"
+import * as Issues from "../tree/issues.ts"
 import * as Node from "../tree/node.ts"
 import * as Decoding from "./decoding.ts"
 import { Root } from "./messagingSchema.ts"
@@ -9,11 +9,11 @@ type Decoded = (typeof Root)["Type"]
 const decoder = Decoding.decoder(Root)
 
 /** The settings of a tree in canonical spelling; undefined where a value is refused. */
-export const decode = (tree: Node.Node, issues: Issues, ignored: Issues): Decoded | undefined => {
+export const decode = (tree: Node.Node, issues: Issues.Issues): Decoded | undefined => {
   const decoded = decoder(tree, [], issues)
   const refused = "value" in decoded ? [] : decoded.refused
   // Defaults stand in for what is refused.
-  const rest = "value" in decoded ? decoded : decoder(refused.reduce(without, tree), [], ignored)
+  const rest = "value" in decoded ? decoded : decoder(refused.reduce(without, tree), [], Issues.make())
   if ("value" in rest) checkTogether(rest.value, tree, refused, issues)
   return "value" in decoded ? decoded.value : undefined
 }
@@ -31,7 +31,7 @@ const checkTogether = (
   { messaging }: Decoded,
   tree: Node.Node,
   refused: ReadonlyArray<Node.Path>,
-  issues: Issues
+  issues: Issues.Issues
 ): void => {
   const { consumer, retry } = messaging.kafka
   const pathOf = (section: string, key: string) => ["messaging", "kafka", section, key]

@@ -16,16 +16,20 @@ export const inspectGroup = (
   existing: ReadonlySet<string>
 ): Effect.Effect<ReadonlyArray<Finding>> => {
   const { groupId, partitionAssignmentStrategy: listed } = plan
-  const group = admin.describeGroup(groupId)
-  const clients = Effect.map(group, (described) => GroupProtocol.findings(listed, described))
-  const otherTopics = Effect.flatMap(group, (described) => OtherTopics.inspect(plan, admin, existing, described))
+  const members = Effect.flatMap(admin.describeGroup(groupId), (group) =>
+    Effect.map(orNone(OtherTopics.inspect(plan, admin, existing, group)), (otherTopics) => [
+      ...GroupProtocol.findings(listed, group),
+      ...otherTopics
+    ])
+  )
   const isMoving = AssignmentStrategy.foreign(listed).length > 0
   const waiting = isMoving ? recordsWaiting(plan, admin, existing) : Effect.succeed([])
-  const found = [clients, otherTopics, waiting, springRecordsWaiting(plan, admin, existing)].map((findings) =>
-    Effect.orElseSucceed(findings, (): ReadonlyArray<Finding> => [])
-  )
+  const found = [members, waiting, springRecordsWaiting(plan, admin, existing)].map(orNone)
   return Effect.map(Effect.all(found, { concurrency: "unbounded" }), (all) => all.flat())
 }
+
+const orNone = (findings: Effect.Effect<ReadonlyArray<Finding>, unknown>): Effect.Effect<ReadonlyArray<Finding>> =>
+  Effect.orElseSucceed(findings, () => [])
 
 /** The other client would never read these records: it knows no retry topics. */
 const recordsWaiting = Effect.fnUntraced(function* (plan: Plan, admin: Admin, existing: ReadonlySet<string>) {

@@ -33,12 +33,11 @@ export const attach = (
     }
     const clock = yield* Clock.Clock
     const rateLimit = LogRateLimit.make((of, count) => {
-      const more = `${count} more records were routed, dead-lettered or skipped within a second`
       const definition = bindingOf(of)?.definition
       const { cluster, binding: name } = of
       const annotations =
         definition === undefined ? BindingAnnotations.ofKey({ cluster, name }) : BindingAnnotations.of(definition)
-      run(Effect.annotateLogs(LogLine.warning(more), annotations))
+      run(Effect.annotateLogs(LogLine.warning(LogRateLimit.leftOutText(count)), annotations))
     }, clock)
     const unsubscribe = hub.subscribe((event) => {
       if (event._tag === "Settled") {

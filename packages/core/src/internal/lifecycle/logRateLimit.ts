@@ -15,6 +15,10 @@ export interface LogRateLimit {
   readonly flush: () => void
 }
 
+/** The summary of the lines that were left out. */
+export const leftOutText = (count: number): string =>
+  `${count} more records were routed, dead-lettered or skipped within a second`
+
 const linesPerSecond = 20
 
 interface Second {

@@ -78,17 +78,17 @@ const details = (
   const to = target === undefined ? "" : ` ${target.topic}`
   const reason = target?.reason === undefined ? "" : ` (${target.reason})`
   const next = nextAttemptMillis === undefined ? "" : `, next attempt at ${timeText(nextAttemptMillis)}`
-  const after = settlement === "HeldByBreaker" ? "" : attemptsText(totalAttempts, definition)
+  const most = definition === undefined ? 0 : mostAttempts(definition)
+  const after = settlement === "HeldByBreaker" ? "" : attemptsText(totalAttempts, most)
   return `${to}${after}${reason}${next}, original ${origin.topic}-${origin.partition}@${origin.offset}`
 }
 
 /** A wait may end later than any date. */
 const timeText = (millis: number): string => isoText(Math.min(millis, lastMillis))
 
-/** A record may have more attempts than its binding has by now, after its policy has changed. */
-const attemptsText = (attempts: number, definition: Definition | undefined): string => {
+/** ` after attempt 2 of 3`. A record may have more attempts than its binding has by now, after its policy has changed. */
+export const attemptsText = (attempts: number, most: number): string => {
   if (attempts === 0) return " without an attempt"
-  const most = definition === undefined ? 0 : mostAttempts(definition)
   return attempts <= most && Number.isFinite(most)
     ? ` after attempt ${attempts} of ${most}`
     : ` after attempt ${attempts}`

@@ -1,5 +1,6 @@
 /** Sends messages to Kafka by the core's typed publishers, one for each topic. */
 import type { Broker, TransactionalProducer } from "@eventbus/core/Broker"
+import { ProducerFenced } from "@eventbus/core/BrokerError"
 import { CurrentTransaction } from "@eventbus/core/CurrentTransaction"
 import * as Publisher from "@eventbus/core/Publisher"
 import * as Serde from "@eventbus/core/Serde"
@@ -43,7 +44,9 @@ export const make = (
     })
     const usable: TransactionalProducer = {
       transaction: (use) =>
-        Effect.tapError(connected.transaction(use), (error) => (isFenced(error) ? replaced : Effect.void))
+        Effect.tapError(connected.transaction(use), (error) =>
+          error instanceof ProducerFenced ? replaced : Effect.void
+        )
     }
     open = usable
     return usable
@@ -60,9 +63,6 @@ export const make = (
       )
     ).pipe(Effect.provideContext(producers))
 }
-
-const isFenced = (error: unknown): boolean =>
-  typeof error === "object" && error !== null && "_tag" in error && error._tag === "ProducerFenced"
 
 const published = <T>({ key, payload, headers, timestamp }: Message<T>): Publisher.Message<string | null, T> => ({
   key: key ?? null,
