@@ -243,7 +243,11 @@ onDatabases(
         return Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           yield* relay(noting(seen), { interval: "100 millis" })
-          const [go, inserted] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+          const [go, inserted, looked] = [
+            yield* Deferred.make<void>(),
+            yield* Deferred.make<void>(),
+            yield* Deferred.make<void>()
+          ]
           yield* sql`CREATE TABLE stranger (a INT)`
           const stranger = yield* Effect.forkChild(
             sql.withTransaction(Effect.andThen(sql`INSERT INTO stranger VALUES (1)`, Deferred.await(go)))
@@ -255,7 +259,7 @@ onDatabases(
               Effect.gen(function* () {
                 yield* insert(["x/0"])
                 yield* Deferred.succeed(inserted, undefined)
-                yield* Effect.sleep("700 millis")
+                yield* Deferred.await(looked)
                 yield* insert(["x/1"])
               })
             )
@@ -264,6 +268,7 @@ onDatabases(
           yield* insert(["x/2"])
           yield* Effect.sleep("400 millis")
           assert.deepStrictEqual(seen, ["y/0"])
+          yield* Deferred.succeed(looked, undefined)
           yield* Fiber.join(slow)
           yield* waitUntil(() => seen.length === 4)
           assert.deepStrictEqual(seen, ["y/0", "x/0", "x/2", "x/1"])

@@ -128,6 +128,7 @@ onRabbitMq("a consumer", () => {
         yield* broker.consume(consumer(topic, groupId), unobserved)
       }
       yield* broker.send(yield* Message.of({ id: 1 }, two))
+      yield* until("the message was handled", () => seen.length > 0)
       yield* Effect.sleep("300 millis")
       assert.deepStrictEqual(seen, ["a:b/c"])
     }).pipe(Effect.scoped)
