@@ -1,7 +1,7 @@
 /** OPS-22: `status` shows at three in the morning how many records wait for a retry, and what failed last. */
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer } from "@eventbus/admin"
-import { Binding, RetryPolicy, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Effect, Redacted, Schema } from "effect"
 import { callOf, eventually, start, token } from "../../admin/test/api.ts"
 import { withToken } from "./eventbus.ts"
@@ -24,6 +24,7 @@ const process = Effect.fnUntraced(function* (tiers: ReadonlyArray<`${number} ${"
   const orders = Binding.make("orders", {
     ...{ topic: "orders", groupId: "billing", value: Serde.string },
     retry: RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: tiers.map((delay) => ({ delay, jitter: 0 })) }),
+    onError: { GatewayDown: Route.retry },
     handler: ({ value }) => (value.startsWith("bad") ? Effect.fail(new GatewayDown({ order: value })) : Effect.void)
   })
   const program = yield* start({ bindings: [orders], audit: {} })
