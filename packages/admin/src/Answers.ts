@@ -3,6 +3,7 @@
  */
 import { EventBusError } from "@eventbus/core"
 import * as Schema from "effect/Schema"
+import * as BindingAnswers from "./BindingAnswers.ts"
 import { permissions } from "./internal/permissions.ts"
 
 const optional = Schema.optionalKey
@@ -37,29 +38,6 @@ export const OutsideBinding = Schema.Struct({
 })
 export type OutsideBinding = typeof OutsideBinding.Type
 
-/** Records that wait in a retry topic. */
-export const WaitingRetries = Schema.Struct({
-  topic: Schema.String,
-  /** The tier, from 1; the first one where several tiers share the topic. */
-  tier: Schema.Int,
-  /** Offsets of the topic that are not finished: exact where 0, else an upper bound as every lag. */
-  waiting: Schema.Int
-})
-export type WaitingRetries = typeof WaitingRetries.Type
-
-/** The newest failed attempt of a binding in this process. */
-export const NewestFailure = Schema.Struct({
-  /** Where the record was read, as `{topic}-{partition}@{offset}`: in a retry topic for a copy. */
-  position: Schema.String,
-  /** Where it was read first, in the same form. Absent where that is the same. */
-  origin: optional(Schema.String),
-  exceptionClass: Schema.String,
-  /** At most 1024 characters. Only with `view-payload`, and where the request asks for messages. */
-  message: optional(Schema.String),
-  at: Schema.String
-})
-export type NewestFailure = typeof NewestFailure.Type
-
 /** A binding in a list. */
 export const BindingSummary = Schema.Struct({
   /** `{cluster}:{binding}`, which names the binding in every request. */
@@ -85,18 +63,8 @@ export const BindingSummary = Schema.Struct({
    * is. Where `outside` is there: offsets that are not committed, of all partitions, as of `outside.asOf`.
    */
   lag: optional(Schema.Int),
-  /**
-   * The part of `lag` that waits in retry topics, by topic: of the partitions that this process owns, of all partitions where `outside` is there. Absent without retry topics, and
-   * where `lag` is.
-   */
-  retries: optional(Schema.Array(WaitingRetries)),
   partitions: Schema.Int,
   consumersRunning: Schema.Int,
-  /**
-   * The newest failure of a handler or a serde in this process, whatever became of the record. Absent while nothing has failed since the process started, and where `outside` is
-   * there: only the processes that run the binding know it.
-   */
-  newestFailure: optional(NewestFailure),
   /**
    * Dead letters of the group that are not dealt with, as the cluster said last: it is asked every 10 seconds while somebody looks. Absent before its first answer, and where
    * metrics are off.
@@ -104,8 +72,7 @@ export const BindingSummary = Schema.Struct({
   deadLetters: optional(Schema.Int),
   /** Absent for a binding without a circuit breaker. */
   breaker: optional(Schema.String),
-  /** How many records, or batches that cannot be read, wait for the decision of an operator in this process. Absent while none does. */
-  undecided: optional(Schema.Int),
+  ...BindingAnswers.alerts,
   /** There where the process runs no bindings, and looks at those of other processes from outside. */
   outside: optional(OutsideBinding)
 })

@@ -19,7 +19,7 @@ export const StateCounts = Schema.Struct({
 export type StateCounts = typeof StateCounts.Type
 
 /**
- * Who says where a record was first. `eventbus`: headers of the connector. `spring`: those of Spring Kafka. `unknown`: no header, as of a record that another client, or somebody
+ * The headers that say where a record was first. `eventbus`: those of the connector. `spring`: those of Spring Kafka. `unknown`: none, as of a record that another client, or somebody
  * by hand, wrote into the dead letter topic. A replay publishes such a record to the topic of the binding.
  */
 export const origins = ["eventbus", "spring", "unknown"] as const

@@ -3,6 +3,7 @@
  */
 import { type ConsumerRecord, type FleetView, Health, type Replay, type Snapshot } from "@eventbus/core"
 import type * as Answers from "../Answers.ts"
+import type * as BindingAnswers from "../BindingAnswers.ts"
 import type { Payload } from "../Mask.ts"
 import { textOf } from "./masking.ts"
 
@@ -31,8 +32,8 @@ export const lagOf = (partitions: ReadonlyArray<{ readonly lag: bigint }>): numb
 /** By topic, the first tier first. Undefined where none of the partitions is that of a retry topic. */
 export const retriesOf = (
   partitions: ReadonlyArray<{ readonly topic: string; readonly tier: number; readonly lag: bigint }>
-): ReadonlyArray<Answers.WaitingRetries> | undefined => {
-  const waiting = new Map<string, Answers.WaitingRetries>()
+): ReadonlyArray<BindingAnswers.WaitingRetries> | undefined => {
+  const waiting = new Map<string, BindingAnswers.WaitingRetries>()
   for (const { topic, tier, lag } of partitions) {
     if (tier > 0) waiting.set(topic, { topic, tier, waiting: (waiting.get(topic)?.waiting ?? 0) + Number(lag) })
   }
@@ -47,7 +48,7 @@ const placeOf = ({ topic, partition, offset }: ConsumerRecord.RecordPosition): s
 export const newestFailureOf = (
   failure: Snapshot.NewestFailure | undefined,
   payload: Payload
-): Answers.NewestFailure | undefined => {
+): BindingAnswers.NewestFailure | undefined => {
   if (failure === undefined) return undefined
   const [position, origin] = [placeOf(failure), placeOf(failure.origin)]
   return {

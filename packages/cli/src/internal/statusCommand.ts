@@ -2,6 +2,7 @@
  * `eventbus status`: the bindings of a running process, and what is wrong with them.
  */
 import type * as Answers from "@eventbus/admin/Answers"
+import type * as BindingAnswers from "@eventbus/admin/BindingAnswers"
 import { LogFormat } from "@eventbus/core"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
@@ -84,7 +85,7 @@ export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<stri
 }
 
 /** Such as `of it 12 in retries (tier 1: 10, tier 2: 2)`. The topics of a tier, of which a binding of several topics has several, count together. */
-const retriesText = (retries: ReadonlyArray<Answers.WaitingRetries>): string => {
+const retriesText = (retries: ReadonlyArray<BindingAnswers.WaitingRetries>): string => {
   const tiers = new Map<number, number>()
   for (const { tier, waiting } of retries) tiers.set(tier, (tiers.get(tier) ?? 0) + waiting)
   const all = Array.from(tiers.values()).reduce((sum, waiting) => sum + waiting, 0)
