@@ -56,7 +56,10 @@ const bindingBody = (operation: Record<string, unknown>): Record<string, unknown
 })
 
 const bindings = HttpApiGroup.make("bindings").add(
-  HttpApiEndpoint.get("list", "/bindings", { success: Schema.Array(Answers.BindingSummary) })
+  HttpApiEndpoint.get("list", "/bindings", {
+    query: { messages: Schema.optionalKey(Parameters.messages) },
+    success: Schema.Array(Answers.BindingSummary)
+  })
     .annotate(RequiredPermission, ["view"])
     .annotate(OpenApi.Summary, "List all bindings with their states"),
   HttpApiEndpoint.post("register", "/bindings", {

@@ -3,6 +3,7 @@
  */
 import { EventBusError } from "@eventbus/core"
 import * as Schema from "effect/Schema"
+import * as BindingAnswers from "./BindingAnswers.ts"
 import { permissions } from "./internal/permissions.ts"
 
 const optional = Schema.optionalKey
@@ -71,8 +72,7 @@ export const BindingSummary = Schema.Struct({
   deadLetters: optional(Schema.Int),
   /** Absent for a binding without a circuit breaker. */
   breaker: optional(Schema.String),
-  /** How many records, or batches that cannot be read, wait for the decision of an operator in this process. Absent while none does. */
-  undecided: optional(Schema.Int),
+  ...BindingAnswers.alerts,
   /** There where the process runs no bindings, and looks at those of other processes from outside. */
   outside: optional(OutsideBinding)
 })

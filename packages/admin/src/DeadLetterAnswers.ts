@@ -18,6 +18,12 @@ export const StateCounts = Schema.Struct({
 })
 export type StateCounts = typeof StateCounts.Type
 
+/**
+ * The headers that say where a record was first. `eventbus`: those of the connector. `spring`: those of Spring Kafka. `unknown`: none, as of a record that another client, or somebody
+ * by hand, wrote into the dead letter topic. A replay publishes such a record to the topic of the binding.
+ */
+export const origins = ["eventbus", "spring", "unknown"] as const
+
 /** Dead letters that failed for the same reason. */
 export const Group = Schema.Struct({
   /** The name of the group. */
@@ -27,7 +33,9 @@ export const Group = Schema.Struct({
   frame: optional(Schema.String),
   /** The message of one of its errors, with `#` for numbers and ids. */
   message: optional(Schema.String),
-  originalTopic: Schema.String,
+  origin: Schema.Literals(origins),
+  /** Absent where the origin is unknown. */
+  originalTopic: optional(Schema.String),
   /** The topic of the binding in whose dead letter topic they lie. Absent where they are those of one topic. */
   sourceTopic: optional(Schema.String),
   /** Dead letters that are not dealt with. */
@@ -88,10 +96,13 @@ export const Summary = Schema.Struct({
   reason: optional(Schema.String),
   /** The reason in words. Only with `view-payload`. */
   detail: optional(Schema.String),
+  /** Where no header says when, and the origin is unknown: when the record was written. */
   deadLettered: optional(Schema.String),
-  originalTopic: Schema.String,
-  originalPartition: Schema.Int,
-  originalOffset: Schema.String,
+  origin: Schema.Literals(origins),
+  /** Where the record was first. Absent, as partition and offset are, where the origin is unknown. */
+  originalTopic: optional(Schema.String),
+  originalPartition: optional(Schema.Int),
+  originalOffset: optional(Schema.String),
   totalAttempts: Schema.Int,
   replayCount: Schema.Int,
   /** The consumer group that dead-lettered it. */

@@ -84,6 +84,8 @@ export class EventBusAdmin extends Context.Service<
     AdminTransforms & {
       /** Every binding, by key. Asks no broker. */
       readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
+      /** The same, with the message of each newest failure, as far as the layer's `maskText` shows it: it may quote the record. */
+      readonly listWithMessages: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
       /** One binding, with its figures. Asks no broker. */
       readonly get: (name: string) => Effect.Effect<Answers.BindingDetail, EventBusConnector.BindingLookupError>
       /** The key of a binding, `{cluster}:{binding}`. */

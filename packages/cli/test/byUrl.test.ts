@@ -57,7 +57,10 @@ describe("eventbus --url", () => {
       const { run, lines } = yield* withLetters("one")
       const up = yield* run("status")
       assert.deepStrictEqual([up.code, up.err], [0, ""])
-      assert.match(up.out, /^UP: 1 binding\n(?:.*\n)*default:orders {2}RUNNING {2}since \S+ {2}lag 0\n$/)
+      assert.match(
+        up.out,
+        /^UP: 1 binding\n(?:.*\n)*default:orders {2}RUNNING {2}since \S+ {2}lag 0\n {2}newest failure \S+ {2}orders-0@0 {2}Refused\n$/
+      )
       const paused = yield* run("pause", "orders", "--reason", "the shop\nis full")
       assert.deepStrictEqual([paused.code, paused.err], [0, ""])
       assert.match(paused.out, /^default:orders {2}PAUSED \(operator\)/)

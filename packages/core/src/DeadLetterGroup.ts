@@ -14,6 +14,7 @@
  * ```
  */
 import type { State } from "./DeadLetterList.ts"
+import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { DeadLetterSelection, Position } from "./DeadLetterSelection.ts"
 
 /** The states of dead letters that belong to a group: those of other consumer groups and unreadable ones belong to none. */
@@ -41,6 +42,8 @@ export interface DeadLetterGroup {
   readonly frame: string | undefined
   /** The message of one of its errors, with `#` for numbers and ids, at most 200 characters. The rest of it may quote the record. */
   readonly message: string
+  /** Whose headers say where the record of the same dead letter was first; `none`: nobody's, and `originalTopic` is the dead letter topic. */
+  readonly originFrom: DeadLetterRecord["originFrom"]
   /** The topic that the record of the same dead letter was first in. */
   readonly originalTopic: string
   /** Dead letters that are not dealt with: those in states `waiting`, `failed` and `exhausted`. */

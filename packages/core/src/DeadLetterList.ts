@@ -119,6 +119,8 @@ export interface Summary extends Omit<RecordPosition, "topic"> {
   readonly detail: string | undefined
   /** When it was dead-lettered, epoch milliseconds. */
   readonly deadLetteredMillis: number
+  /** Whose headers say where the record was first; `none`: nobody's, and the three fields that follow are those of the dead letter itself. */
+  readonly originFrom: DeadLetterRecord["originFrom"]
   /** The topic that the record was first in. */
   readonly originalTopic: string
   /** Its partition there. */

@@ -8,7 +8,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { RecordPosition, TopicPartition } from "./ConsumerRecord.ts"
 import type { ContainerState } from "./EventBusError.ts"
-import type { Failure } from "./Failure.ts"
+import type { ErrorSummary, Failure } from "./Failure.ts"
 import type { Hold } from "./FleetView.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 
@@ -85,6 +85,8 @@ export interface BindingSnapshot {
   readonly transactions: OngoingFailure | undefined
   /** Set while the dead letter strategy cannot do its work. Dead letters are stored all the same. */
   readonly deadLetterStrategy: OngoingFailure | undefined
+  /** The newest failed attempt of this process, whatever became of its record. Undefined while none has failed since the process started; a stop of the binding does not remove it. */
+  readonly newestFailure: NewestFailure | undefined
   /** A record (or batch) is done with within this: `maxPollInterval`, in milliseconds. */
   readonly maxPollIntervalMillis: number
 }
@@ -200,6 +202,14 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly unfetchedMillis: number
   /** For how long a record has waited for what its serde prepares (`Serde.prepare`), such as a schema that cannot be fetched, in milliseconds. 0 when none does. */
   readonly preparingMillis: number
+}
+
+/** A failed attempt. The position is where the record was read: in a retry topic for a copy. */
+export interface NewestFailure extends RecordPosition, ErrorSummary {
+  /** Where the record was read first. */
+  readonly origin: RecordPosition
+  /** When the attempt failed, epoch milliseconds. */
+  readonly atMillis: number
 }
 
 /** A failure that lasts. */

@@ -36,6 +36,7 @@ import * as KafkaMessage from "./internal/kafkaMessage.ts"
 import * as OriginalErrors from "./internal/originalErrors.ts"
 import * as Patterns from "./internal/patterns.ts"
 import * as TopicOptionsOf from "./internal/topicOptions.ts"
+import * as TransportOptions from "./internal/transportOptions.ts"
 import type { TopicOptions } from "./TopicOptions.ts"
 
 /** The options of the transport. */
@@ -44,7 +45,13 @@ export interface EventBusTransportOptions {
   readonly groupId: string
   /** The options of every topic. Default: those of each option. */
   readonly consumer?: TopicOptions
-  /** The options of single topics, by name; they win, in `retry`, `circuitBreaker`, `deadLetter` and `idempotency` setting by setting. Default: none. */
+  /**
+   * The name of one consumer that reads all topics, as Nest's own transport does: every member of the group then reads the same topics, so that a service of several topics moves
+   * here, and back, pod by pod. Its topics share options, circuit breaker, `maxInFlight` and commands; retry topics, dead letters, order and offsets are those of each topic.
+   * Default: each topic is a consumer of its own, by the name of the topic.
+   */
+  readonly sharedConsumer?: string
+  /** The options of single topics, by name; they win, in `retry`, `circuitBreaker`, `deadLetter` and `idempotency` setting by setting. Refused beside `sharedConsumer`. Default: none. */
   readonly topics?: { readonly [topic: string]: TopicOptions }
   /** How to read messages, as in the options of Nest's Kafka transport. Default: text, and JSON where it looks like an object or an array. */
   readonly parser?: ConstructorParameters<typeof KafkaParser>[0]
@@ -120,33 +127,38 @@ export class EventBusTransport extends Server implements CustomTransportStrategy
   }
 
   #part(): BusRuntime.Part {
-    const { topics = {} } = this.#options
-    const unhandled = Object.keys(topics).filter((topic) => !this.#handlers.has(topic))
+    const handled = Array.from(this.#handlers.keys())
     return {
-      consumers: Array.from(this.#handlers, ([topic, handlers]) => [topic, this.#consumer(topic, handlers)] as const),
-      issues: [
-        ...this.#issues,
-        ...unhandled.map((topic) => ({
-          path: `EventBusTransport.topics.${topic}`,
-          found: "a topic without @EventPattern",
-          allowed: Array.from(this.#handlers.keys()).join(", ") || "none: no controller has @EventPattern"
-        }))
-      ]
+      consumers: this.#consumers(handled),
+      issues: [...this.#issues, ...TransportOptions.issuesOf(this.#options, handled)]
     }
   }
 
-  #consumer(topic: string, handlers: ReadonlyArray<MessageHandler>) {
-    const { groupId, topics = {} } = this.#options
-    const options = { groupId, ...TopicOptionsOf.of(this.#options.consumer, topics[topic]) }
+  #consumers(handled: ReadonlyArray<string>): BusRuntime.Part["consumers"] {
+    const { sharedConsumer, consumer: common, topics = {} } = this.#options
+    if (sharedConsumer === undefined)
+      return handled.map((topic) => [topic, this.#consumer(topic, TopicOptionsOf.of(common, topics[topic]))] as const)
+    // Sorted: Nest finds handlers in the order of imports, and the first topic of a consumer should stay the first.
+    const [first, ...others] = handled.toSorted()
+    if (first === undefined) return []
+    return [[sharedConsumer, this.#consumer(others.length === 0 ? first : [first, ...others], common)]]
+  }
+
+  #consumer(topic: string | ReadonlyArray<string>, options: TopicOptions = {}) {
     const { value } = options
     return consumer<unknown, unknown>({
       value: Serde.bytes as Serde.Serde<unknown>,
+      groupId: this.#options.groupId,
       ...options,
       topic,
       handler: async (delivery, context) => {
-        const message = KafkaMessage.parsed(this.#parser, topic, delivery)
-        const payload = value === undefined ? await this.#payload(topic, message) : delivery.value
-        const calls = handlers.map((handler) => this.#call(handler, topic, message, payload, delivery, context))
+        const first = typeof topic === "string" ? topic : KafkaMessage.originOf(delivery).topic
+        const handlers = this.#handlers.get(first)
+        // Only a record that somebody else wrote into a retry topic, without its headers. To drop it would lose it.
+        if (handlers === undefined) throw new Error(`no header says which topic a record of '${first}' was first in`)
+        const message = KafkaMessage.parsed(this.#parser, first, delivery)
+        const payload = value === undefined ? await this.#payload(first, message) : delivery.value
+        const calls = handlers.map((handler) => this.#call(handler, first, message, payload, delivery, context))
         // All have ended before the record counts as handled or is tried again.
         const failed = (await Promise.allSettled(calls)).find(({ status }) => status === "rejected")
         if (failed?.status === "rejected") throw failed.reason

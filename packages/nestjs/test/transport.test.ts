@@ -292,6 +292,103 @@ describe("RCH-07 the transport", () => {
     expect(app.get(EventBusService).health().status).toBe("DOWN")
   })
 
+  it("RCH-11 with sharedConsumer one consumer reads all topics: handlers by pattern, also for retries; retry topics and dead letters by topic", async () => {
+    const kafka = kafkaWith("orders", "refunds")
+    const seen: Array<string> = []
+    const note = (pattern: string, value: string, context: EventBusContext) => {
+      const { tier } = context.getDelivery()
+      seen.push(
+        `${pattern} ${context.getTopic()}-${context.getPartition()}@${context.getMessage().offset} ${value} tier ${tier}`
+      )
+      if (value === "bad" || (value === "late" && tier === 0)) throw new Error(`${pattern} is down`)
+    }
+    @Controller()
+    class Orders {
+      @EventPattern<string>("refunds")
+      onRefund(@Payload() value: string, @Ctx() context: EventBusContext) {
+        note("refunds", value, context)
+      }
+      @EventPattern<string>("orders")
+      onOrder(@Payload() value: string, @Ctx() context: EventBusContext) {
+        note("orders", value, context)
+      }
+    }
+    const app = await microservice(rootOf(kafka, { controllers: [Orders] }), {
+      sharedConsumer: "billing",
+      consumer: { retry: { blocking: { maxAttempts: 1 }, tiers: [{ delay: "10ms", maxAttempts: 1 }] } }
+    })
+    await app.listen()
+    const bus = app.get(EventBusService)
+    await bus.publishAll("orders", [{ value: "good" }, { value: "late" }])
+    await bus.publishAll("refunds", [{ value: "late" }, { value: "bad" }])
+    await until(async () => (await kafka.records("refunds.DLT")).length === 1)
+    await until(() => seen.filter((each) => each.includes("late tier 1")).length === 2)
+    expect(seen.toSorted()).toEqual([
+      "orders orders-0@0 good tier 0",
+      "orders orders-0@1 late tier 0",
+      "orders orders-0@1 late tier 1",
+      "refunds refunds-0@0 late tier 0",
+      "refunds refunds-0@0 late tier 1",
+      "refunds refunds-0@1 bad tier 0",
+      "refunds refunds-0@1 bad tier 1"
+    ])
+    expect((await kafka.records("orders.retry-1")).length).toBe(1)
+    expect((await kafka.records("refunds.retry-1")).length).toBe(2)
+    expect(await kafka.records("orders.DLT")).toEqual([])
+    const { letters } = await (await bus.deadLetters("billing", { topic: "refunds" })).letters({ limit: 20 })
+    expect(letters.map(({ originalTopic, originalOffset }) => [originalTopic, originalOffset])).toEqual([
+      ["refunds", 1n]
+    ])
+    // The binding is one: its first topic is the first by name, whatever order Nest finds the methods in.
+    await until(async () => (await kafka.committed("billing-server", "orders", 0)) === 2n)
+    await until(async () => (await kafka.committed("billing-server", "refunds", 0)) === 2n)
+    expect((await bus.snapshot("billing")).topics).toEqual(["orders", "refunds"])
+  })
+
+  it("RCH-11 one consumer has one set of options: those of a single topic are refused, and a service of one topic is no list", async () => {
+    const kafka = kafkaWith("orders")
+    @Controller()
+    class Orders {
+      @EventPattern<string>("orders")
+      onOrder() {}
+    }
+    const root = rootOf(kafka, { controllers: [Orders] })
+    const both = await microservice(root, { sharedConsumer: "billing", topics: { orders: fast } })
+    const error = await reasonOf(both.listen())
+    expect((error as EventBusError.ConfigurationValidation).issues.map(({ path, found }) => [path, found])).toEqual([
+      ["EventBusTransport.topics.orders", "options of one topic beside sharedConsumer"]
+    ])
+    const app = await microservice(rootOf(kafka, { controllers: [Orders] }), { sharedConsumer: "billing" })
+    await app.listen()
+    await app.get(EventBusService).publish("orders", { value: "o-1" })
+    await until(async () => (await kafka.committed("billing-server", "orders", 0)) === 1n)
+  })
+
+  it("RCH-11 a record that somebody wrote into a retry topic without its headers reaches no handler, and is dead-lettered", async () => {
+    const kafka = kafkaWith("orders", "refunds", "refunds.retry-1")
+    const seen: Array<unknown> = []
+    @Controller()
+    class Orders {
+      @EventPattern<string>("orders")
+      onOrder() {
+        seen.push("orders")
+      }
+      @EventPattern<string>("refunds")
+      onRefund() {
+        seen.push("refunds")
+      }
+    }
+    const app = await microservice(rootOf(kafka, { controllers: [Orders] }), {
+      sharedConsumer: "billing",
+      consumer: { retry: { blocking: { maxAttempts: 1 }, tiers: ["10ms"] } }
+    })
+    await app.listen()
+    await app.get(EventBusService).publish("refunds.retry-1", { value: "lost" })
+    await until(async () => (await kafka.records("refunds.DLT")).length === 1)
+    expect(seen).toEqual([])
+    expect(await classesOf(app.get(EventBusService), "billing")).toEqual(["Error"])
+  })
+
   it("hooks of an instrumentation run around each call", async () => {
     const kafka = kafkaWith("orders")
     const ended = latch()

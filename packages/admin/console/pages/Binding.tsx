@@ -161,6 +161,18 @@ const outsideFacts = ({ outside }: BindingDetail) =>
 const unknownLag = (outside: BindingDetail["outside"]) =>
   outside === undefined ? "not known: this process owns no partition" : undefined
 
+/** The message, which may quote a record, is in the log. */
+const newestFailure = ({ newestFailure: newest }: BindingDetail) =>
+  newest === undefined ? undefined : (
+    <span key="failure">
+      {newest.exceptionClass}, {newest.position}
+      {newest.origin === undefined ? "" : `, first ${newest.origin}`}, <Since at={newest.at} />
+    </span>
+  )
+
+const waitingRetries = ({ retries }: BindingDetail) =>
+  retries?.map(({ topic, waiting }) => `${topic}: ${number(waiting)}`).join(", ")
+
 const factsOf = (binding: BindingDetail) => {
   const { groupId, since, pausedBy, lag, breaker, metrics, consumers, deadLetters, outside } = binding
   return [
@@ -168,6 +180,8 @@ const factsOf = (binding: BindingDetail) => {
     ...outsideFacts(binding),
     ["Paused by", pausedBy.join(", ")],
     ["Lag", lag === undefined ? unknownLag(outside) : counted(lag, "record")],
+    ["Of it in retry topics", waitingRetries(binding)],
+    ["Newest failure", newestFailure(binding)],
     ["Dead letters", deadLetters === undefined ? undefined : number(deadLetters)],
     ["Circuit breaker", breaker === undefined ? undefined : <StateMark key="breaker" state={breaker} />],
     ["Topic", topicsOf(binding)],

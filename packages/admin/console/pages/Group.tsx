@@ -15,7 +15,7 @@ const factsOf = (group: GroupAnswer) =>
   [
     ["Message", group.message],
     ["Where in the code", group.frame],
-    ["Topic", group.originalTopic],
+    ["Topic", group.originalTopic ?? "unknown: no header says where the records were first"],
     ["First", <Since key="first" at={group.first} />],
     ["Last", <Since key="last" at={group.last} />],
     ["Came back after a replay", number(group.cameBack)],

@@ -11,14 +11,19 @@ import { Repair } from "../parts/Repair.tsx"
 import { TryTransform } from "../parts/Transforms.tsx"
 import { number, Since } from "../parts/text.tsx"
 
+const originOf = ({ origin, originalTopic, originalPartition, originalOffset }: Letter) =>
+  origin === "unknown"
+    ? "unknown: no header says where the record was first; a replay publishes it to the topic of the binding"
+    : `${originalTopic}-${originalPartition} at ${originalOffset}`
+
 const factsOf = (binding: string, topic: string | undefined, letter: Letter) =>
   [
     ["State", letter.state],
     ["Failed with", letter.exceptionClass],
-    ["Dead-lettered", <Since key="at" at={letter.deadLettered} />],
+    [letter.origin === "unknown" ? "Written" : "Dead-lettered", <Since key="at" at={letter.deadLettered} />],
     ["Because", [letter.reason, letter.detail].filter((each) => each !== undefined && each !== "").join(": ")],
-    ["Came from", `${letter.originalTopic}-${letter.originalPartition} at ${letter.originalOffset}`],
-    ["Attempts", number(letter.totalAttempts)],
+    ["Came from", originOf(letter)],
+    ["Attempts", letter.origin === "unknown" && letter.totalAttempts === 0 ? undefined : number(letter.totalAttempts)],
     ["Attempts by tier", letter.tiers.map(({ tier, attempts }) => `${tier}: ${attempts}`).join(", ")],
     ["Replays", number(letter.replayCount)],
     [

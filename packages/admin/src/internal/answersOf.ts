@@ -1,8 +1,11 @@
 /**
  * Turns snapshots, reports and health of the connector into answers that JSON can hold.
  */
-import { type FleetView, Health, type Replay, type Snapshot } from "@eventbus/core"
+import { type ConsumerRecord, type FleetView, Health, type Replay, type Snapshot } from "@eventbus/core"
 import type * as Answers from "../Answers.ts"
+import type * as BindingAnswers from "../BindingAnswers.ts"
+import type { Payload } from "../Mask.ts"
+import { textOf } from "./masking.ts"
 
 /** A time that no calendar has is shown as its number. */
 export const isoOf = (millis: number): string => (isDate(millis) ? new Date(millis).toISOString() : String(millis))
@@ -26,11 +29,47 @@ const undecidedOf = (snapshot: Snapshot.BindingSnapshot): number | undefined => 
 export const lagOf = (partitions: ReadonlyArray<{ readonly lag: bigint }>): number | undefined =>
   partitions.length === 0 ? undefined : partitions.reduce((sum, { lag }) => sum + Number(lag), 0)
 
+/** By topic, the first tier first. Undefined where none of the partitions is that of a retry topic. */
+export const retriesOf = (
+  partitions: ReadonlyArray<{ readonly topic: string; readonly tier: number; readonly lag: bigint }>
+): ReadonlyArray<BindingAnswers.WaitingRetries> | undefined => {
+  const waiting = new Map<string, BindingAnswers.WaitingRetries>()
+  for (const { topic, tier, lag } of partitions) {
+    if (tier > 0) waiting.set(topic, { topic, tier, waiting: (waiting.get(topic)?.waiting ?? 0) + Number(lag) })
+  }
+  if (waiting.size === 0) return undefined
+  return Array.from(waiting.values()).sort((a, b) => a.tier - b.tier || (a.topic < b.topic ? -1 : 1))
+}
+
+const placeOf = ({ topic, partition, offset }: ConsumerRecord.RecordPosition): string =>
+  `${topic}-${partition}@${offset}`
+
+/** `payload`: with the message, which may quote the record. */
+export const newestFailureOf = (
+  failure: Snapshot.NewestFailure | undefined,
+  payload: Payload
+): BindingAnswers.NewestFailure | undefined => {
+  if (failure === undefined) return undefined
+  const [position, origin] = [placeOf(failure), placeOf(failure.origin)]
+  return {
+    position,
+    ...given("origin", origin === position ? undefined : origin),
+    exceptionClass: failure.className,
+    ...given("message", textOf(payload, failure.message)),
+    at: isoOf(failure.atMillis)
+  }
+}
+
 /** Undefined for one topic. */
 const severalOf = ({ topics }: { readonly topics: ReadonlyArray<string> }): ReadonlyArray<string> | undefined =>
   topics.length === 1 ? undefined : topics
 
-export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: number): Answers.BindingSummary => {
+/** `payload`: with the message of the newest failure. */
+export const summaryOf = (
+  snapshot: Snapshot.BindingSnapshot,
+  deadLetters?: number,
+  payload: Payload = false
+): Answers.BindingSummary => {
   const { name, cluster, topic, groupId, state, sinceMillis, pausedBy, pausedTiers, partitions, breaker } = snapshot
   const { fleetHolds } = snapshot
   return {
@@ -41,8 +80,10 @@ export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: numb
     ...{ pausedBy, pausedTiers },
     ...(fleetHolds.length === 0 ? {} : { holds: fleetHolds.map(holdOf) }),
     ...given("lag", lagOf(partitions)),
+    ...given("retries", retriesOf(partitions)),
     partitions: partitions.length,
     consumersRunning: snapshot.consumers.filter(({ status }) => status === "running").length,
+    ...given("newestFailure", newestFailureOf(snapshot.newestFailure, payload)),
     ...given("deadLetters", deadLetters),
     ...(breaker === undefined ? {} : { breaker: breaker.state }),
     ...given("undecided", undecidedOf(snapshot))
@@ -52,9 +93,12 @@ export const summaryOf = (snapshot: Snapshot.BindingSnapshot, deadLetters?: numb
 /** By key. */
 export const summariesOf = (
   bindings: ReadonlyArray<Snapshot.BindingSnapshot>,
-  deadLetters: ReadonlyMap<string, number>
+  deadLetters: ReadonlyMap<string, number>,
+  payload: Payload
 ): ReadonlyArray<Answers.BindingSummary> =>
-  bindings.map((each) => summaryOf(each, deadLetters.get(keyOf(each)))).sort((a, b) => (a.key < b.key ? -1 : 1))
+  bindings
+    .map((each) => summaryOf(each, deadLetters.get(keyOf(each)), payload))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
 
 /** A hold may end at a time that no date can hold. */
 export const holdOf = ({

@@ -18,7 +18,7 @@ import { EventBusAdmin } from "../EventBusAdmin.ts"
 import * as BindingCommands from "./fleet/bindingCommands.ts"
 import * as HeldHandlers from "./held/heldHandlers.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
-import { Caller } from "./middlewares.ts"
+import { Caller, payloadView } from "./middlewares.ts"
 import * as OutboxHandlers from "./outbox/outboxHandlers.ts"
 import { allowed } from "./requests/parameters.ts"
 import { jsonText, onCluster, parsed } from "./requests/requests.ts"
@@ -68,7 +68,10 @@ const bindings = (api: AdminApi) =>
         .handleRaw("pause", BindingCommands.make(admin, "pause"))
         .handleRaw("resume", BindingCommands.make(admin, "resume"))
         .handleAll({
-          list: () => admin.list,
+          list: ({ query }) =>
+            query.messages === undefined
+              ? admin.list
+              : Effect.flatMap(payloadView, ({ payload }) => (payload ? admin.listWithMessages : admin.list)),
           get: ({ params }) => admin.get(params.name),
           unregister: ({ params }) => admin.unregister(params.name),
           fleet: () => onCluster(admin.fleet),

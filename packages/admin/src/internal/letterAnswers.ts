@@ -26,11 +26,16 @@ export const groupsOf = (
   ...{ other, foreign, unreadable, read: isoOf(readMillis) }
 })
 
+const originOf = (from: DeadLetterRecord.DeadLetterRecord["originFrom"]): Answers.Summary["origin"] =>
+  from === "none" ? "unknown" : from
+
 const groupOf = (group: DeadLetterGroup.DeadLetterGroup, payload: Payload): Answers.Group => {
-  const { fingerprint, exceptionClass, frame, message, originalTopic, count, states, discarded, cameBack } = group
+  const { fingerprint, exceptionClass, frame, message, count, states, discarded, cameBack } = group
+  const origin = originOf(group.originFrom)
   const { waiting, exhausted, failed, "dealt-with": dealtWith } = states
   return {
-    ...{ fingerprint, exceptionClass, originalTopic, count, discarded, cameBack },
+    ...{ fingerprint, exceptionClass, origin, count, discarded, cameBack },
+    ...given("originalTopic", origin === "unknown" ? undefined : group.originalTopic),
     ...given("sourceTopic", group.sourceTopic),
     ...given("frame", frame),
     ...given("message", textOf(payload, message)),
@@ -49,12 +54,11 @@ export const pageOf = ({ letters, next }: DeadLetterList.SummaryPage, payload: P
 })
 
 const summaryOf = (letter: DeadLetterList.Summary, payload: Payload): Answers.Summary => {
-  const { state, fingerprint, exceptionClass, originalTopic, originalPartition, totalAttempts, replayCount } = letter
+  const { state, fingerprint, exceptionClass, totalAttempts, replayCount } = letter
   return {
     position: DeadLetterSelection.formatPosition(letter),
     ...given("sourceTopic", letter.sourceTopic),
-    ...{ state, fingerprint, exceptionClass, originalTopic, originalPartition, totalAttempts, replayCount },
-    originalOffset: String(letter.originalOffset),
+    ...{ state, fingerprint, exceptionClass, ...placeOf(letter), totalAttempts, replayCount },
     ...timeOf("deadLettered", letter.deadLetteredMillis),
     ...given("reason", letter.reason),
     ...given("owner", letter.owner),
@@ -66,6 +70,12 @@ const summaryOf = (letter: DeadLetterList.Summary, payload: Payload): Answers.Su
     ...given("key", textOf(payload, letter.key))
   }
 }
+
+/** The place of a letter without an origin is its own, and would lead astray. */
+const placeOf = ({ originFrom, originalTopic, originalPartition, originalOffset }: DeadLetterList.Summary) =>
+  originFrom === "none"
+    ? { origin: originOf(originFrom) }
+    : { origin: originOf(originFrom), originalTopic, originalPartition, originalOffset: String(originalOffset) }
 
 const eventOf = ({ action, atMillis, runId, by, reason, copy }: DeadLetterList.LetterEvent): Answers.LetterEvent => ({
   action,
@@ -87,7 +97,8 @@ export const letterOf = (
       ...{ partition: record.partition, offset: record.offset, state, fingerprint: letter.fingerprint },
       ...{ exceptionClass: lastExceptionClass, exceptionMessage: lastExceptionMessage },
       ...{ reason: dltReason, detail: dltDetail, deadLetteredMillis: letter.dltTimestamp },
-      ...{ originalTopic: letter.originalTopic, originalPartition: letter.originalPartition },
+      ...{ originFrom: letter.originFrom, originalTopic: letter.originalTopic },
+      ...{ originalPartition: letter.originalPartition },
       ...{ originalOffset: letter.originalOffset, totalAttempts: letter.totalAttempts },
       ...{ replayCount: letter.replayCount, owner: letter.owner, valueBytes: letter.value?.length },
       key: letter.key === null ? undefined : new TextDecoder().decode(letter.key.subarray(0, 1_024)),

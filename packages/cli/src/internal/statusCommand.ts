@@ -2,6 +2,7 @@
  * `eventbus status`: the bindings of a running process, and what is wrong with them.
  */
 import type * as Answers from "@eventbus/admin/Answers"
+import type * as BindingAnswers from "@eventbus/admin/BindingAnswers"
 import { LogFormat } from "@eventbus/core"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
@@ -12,7 +13,7 @@ import { refuse } from "./failures.ts"
 import * as Flags from "./flags.ts"
 import { type Asking, atProcess } from "./runningProcess.ts"
 import * as Target from "./target.ts"
-import { columns, counted, jsonText } from "./text.ts"
+import { columns, counted, indent, jsonText } from "./text.ts"
 
 const watchInterval = "2 seconds"
 
@@ -33,7 +34,7 @@ export const status = Command.make(
 ).pipe(
   Command.withShortDescription("Shows the bindings of a running process"),
   Command.withDescription(
-    "Shows the bindings of a running process by its admin API: state, lag, dead letters, breaker, who holds it and why, and what is wrong. Exit code 1 when its health is not UP."
+    "Shows the bindings of a running process by its admin API: state, lag, records that wait in retry topics, dead letters, breaker, who holds it and why, the newest failure, and what is wrong. Exit code 1 when its health is not UP."
   ),
   Command.withExamples([
     { command: "eventbus status --url http://localhost:8080", description: "Now" },
@@ -46,36 +47,64 @@ interface Status {
   readonly bindings: ReadonlyArray<Answers.BindingSummary>
 }
 
-const look = ({ client, asked }: Asking): Effect.Effect<Status, Failed> =>
-  Effect.all({ health: asked(client.bindings.health()), bindings: asked(client.bindings.list()) })
+/** `messages`: with the messages of failures. The audit log of the process has a line for each look at them, so `--watch` does without. */
+const look = ({ client, asked }: Asking, messages: boolean): Effect.Effect<Status, Failed> =>
+  Effect.all({
+    health: asked(client.bindings.health()),
+    bindings: asked(client.bindings.list({ query: messages ? { messages: "true" } : {} }))
+  })
 
 const print = (found: Status, json: boolean) => Console.log(json ? jsonText(found) : statusText(found))
 
 const shown = Effect.fnUntraced(function* (asking: Asking, json: boolean) {
-  const found = yield* look(asking)
+  const found = yield* look(asking, true)
   yield* print(found, json)
   if (found.health.status !== "UP") return yield* refuse("")
 })
 
 const watched = Effect.fnUntraced(function* (asking: Asking, json: boolean) {
-  yield* print(yield* look(asking), json)
+  yield* print(yield* look(asking, false), json)
   yield* Effect.sleep(watchInterval)
 })
 
 export const bindingText = (binding: Answers.BindingSummary): ReadonlyArray<string> => {
-  const { key, since, pausedBy, pausedTiers, holds = [], lag, deadLetters = 0, breaker, outside } = binding
+  const { key, since, pausedBy, pausedTiers, holds = [], lag, retries, deadLetters = 0, breaker, outside } = binding
   const state = outside === undefined ? binding.state : "not run here"
   return [
     key,
     [state, ...(pausedBy.length === 0 ? [] : [`(${pausedBy.join(", ")})`])].join(" "),
     outside === undefined ? `since ${since}` : "",
     lag === undefined ? "lag not known" : `lag ${lag}`,
+    retries === undefined ? "" : retriesText(retries),
     deadLetters === 0 ? "" : counted(deadLetters, "dead letter"),
     outside?.members === undefined ? "" : counted(outside.members, "member"),
     pausedTiers.length === 0 ? "" : `paused ${pausedTiers.map((tier) => `tier ${tier}`).join(", ")}`,
     breaker === undefined ? "" : `breaker ${breaker}`,
     holds.map(holdText).join("; ")
   ].map(LogFormat.oneLine)
+}
+
+/** Such as `of it 12 in retries (tier 1: 10, tier 2: 2)`. The topics of a tier, of which a binding of several topics has several, count together. */
+const retriesText = (retries: ReadonlyArray<BindingAnswers.WaitingRetries>): string => {
+  const tiers = new Map<number, number>()
+  for (const { tier, waiting } of retries) tiers.set(tier, (tiers.get(tier) ?? 0) + waiting)
+  const all = Array.from(tiers.values()).reduce((sum, waiting) => sum + waiting, 0)
+  if (all === 0) return ""
+  const each = Array.from(tiers).flatMap(([tier, waiting]) => (waiting === 0 ? [] : [`tier ${tier}: ${waiting}`]))
+  return `of it ${all} in retries (${each.join(", ")})`
+}
+
+/** Most characters of a message. `--json` has more of it. */
+const longestMessage = 200
+
+/** No line where nothing has failed. */
+const failureLines = ({ newestFailure }: Answers.BindingSummary): ReadonlyArray<string> => {
+  if (newestFailure === undefined) return []
+  const { exceptionClass, message = "", position, origin, at } = newestFailure
+  const cut = message.length > longestMessage ? `${message.slice(0, longestMessage - 1)}…` : message
+  const error = cut === "" ? exceptionClass : `${exceptionClass}: ${cut}`
+  const from = origin === undefined ? "" : `, first ${origin}`
+  return [indent(1, LogFormat.oneLine(`newest failure ${at}  ${position}${from}  ${error}`))]
 }
 
 const holdText = ({ tier, by, reason, condition }: Answers.BindingHold): string =>
@@ -89,5 +118,8 @@ const statusText = ({ health, bindings }: Status): string =>
       ? `This console looks at ${counted(bindings.length, "binding")} from outside, and does not know how the processes that run them are`
       : `${health.status}: ${counted(bindings.length, "binding")}${health.ready ? "" : ", not ready"}`,
     ...health.reasons.map(({ message }) => LogFormat.oneLine(message)),
-    ...columns(bindings.map(bindingText))
+    ...columns(bindings.map(bindingText)).flatMap((line, at) => [
+      line,
+      ...bindings.slice(at, at + 1).flatMap(failureLines)
+    ])
   ].join("\n")

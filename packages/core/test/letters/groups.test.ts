@@ -46,6 +46,7 @@ describe("groups of dead letters", () => {
             exceptionClass: "GatewayDown",
             frame: "charge payments/charge.ts",
             message: "# from #.#.#.# for order #",
+            originFrom: "eventbus",
             originalTopic: "orders",
             count: 4,
             states: { waiting: 3, exhausted: 1, failed: 0, "dealt-with": 0 },

@@ -56,7 +56,13 @@ describe("pages of dead letters", () => {
         {
           ...{ partition: 0, offset: 0n, state: "waiting", fingerprint: "v1-a", exceptionClass: "Down" },
           ...{ exceptionMessage: "no", reason: "RETRIES_EXHAUSTED", detail: undefined, deadLetteredMillis: 9 },
-          ...{ originalTopic: "orders", originalPartition: 0, originalOffset: 7n, totalAttempts: 0 },
+          ...{
+            originFrom: "eventbus",
+            originalTopic: "orders",
+            originalPartition: 0,
+            originalOffset: 7n,
+            totalAttempts: 0
+          },
           ...{ replayCount: 2, owner: "billing", key: "ä", valueBytes: 4, history: [] }
         }
       ])

@@ -7,8 +7,12 @@ type Message = ContextArgs[0]
 
 /** Where the record was first, through all retry topics. */
 export const originOf = ({ deduplicationKey, record }: KafkaDelivery<unknown, unknown>) => {
-  const [, partition, offset] = /-(\d+)-(\d+)$/.exec(deduplicationKey) ?? []
-  return { partition: Number(partition ?? record.partition), offset: offset ?? String(record.offset) }
+  const [, topic, partition, offset] = /^(.*)-(\d+)-(\d+)$/.exec(deduplicationKey) ?? []
+  return {
+    topic: topic ?? record.topic,
+    partition: Number(partition ?? record.partition),
+    offset: offset ?? String(record.offset)
+  }
 }
 
 /** The message as Nest's own parser reads it. */

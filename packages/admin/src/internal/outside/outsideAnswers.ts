@@ -10,6 +10,7 @@ export const summaryOf = ({ snapshot, view, failure }: OutsideView.OutsideBindin
   return {
     ...AnswersOf.summaryOf(snapshot, view?.deadLetters),
     ...given("lag", AnswersOf.lagOf(partitions)),
+    ...given("retries", AnswersOf.retriesOf(partitions)),
     partitions: partitions.length,
     outside: {
       ...given("asOf", view === undefined ? undefined : isoOf(view.asOfMillis)),

@@ -18,10 +18,12 @@ export const make = Effect.fnUntraced(function* (outside: Outside.Outside) {
   const refusedRegistration = () => Effect.fail(new NotRunHere({ operation: "register" }))
   const decision = refused("decide about a record of")
 
+  const list = Effect.map(outside.list, (all) =>
+    all.map(OutsideAnswers.summaryOf).sort((one, other) => (one.key < other.key ? -1 : 1))
+  )
   return {
-    list: Effect.map(outside.list, (all) =>
-      all.map(OutsideAnswers.summaryOf).sort((one, other) => (one.key < other.key ? -1 : 1))
-    ),
+    // Only the processes that run the bindings know the messages of failures.
+    ...{ list, listWithMessages: list },
     get: Effect.fnUntraced(function* (name: string) {
       return OutsideAnswers.detailOf(yield* outside.get(name), yield* health)
     }),

@@ -2,6 +2,7 @@
 import type { Handlers } from "@eventbus/config"
 import { type Broker, type EventBusConnector, EventBusError } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import type { Payload } from "../../Mask.ts"
 import * as AnswersOf from "../answersOf.ts"
 import * as HeldOperations from "../held/heldOperations.ts"
 import type { Shown } from "../masking.ts"
@@ -35,9 +36,15 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.provideContext(context)
     )
 
+  const listWith = (payload: Payload) =>
+    Effect.map(connector.listBindings, (all) =>
+      AnswersOf.summariesOf(all, MetricsSummary.deadLetters(context), payload)
+    )
+
   return {
     ...HeldOperations.make(connector, shown),
-    list: Effect.map(connector.listBindings, (all) => AnswersOf.summariesOf(all, MetricsSummary.deadLetters(context))),
+    list: listWith(false),
+    listWithMessages: Effect.suspend(() => listWith(shown(true))),
     get,
     register: (properties: unknown) => registered(Registration.fromData(properties)),
     registerJson: (text: string) => registered(Registration.fromJson(text)),

@@ -30,6 +30,7 @@ export const allowed = {
   aggregateId: "the id of an aggregate",
   eventId: "the id of an event: 1 to 36 visible ASCII characters, and spaces between them",
   limit: "a whole number, 1 to 500",
+  messages: "true: with the message of each newest failure, for callers who may see payloads",
   position: "the position of a dead letter in its topic, such as 3@17",
   heldPosition: "the position of a held record in its topic, such as 3@1204",
   topic:
@@ -101,6 +102,8 @@ export const aggregateType = textOf("aggregateType", isName)
 export const aggregateId = textOf("aggregateId", isName)
 export const eventId = Schema.String.annotate({ description: allowed.eventId })
 export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(given) : Number.NaN))
+/** Asked for by name: the audit log notes everybody who is shown a message. */
+export const messages = Schema.Literal("true").annotate({ description: allowed.messages })
 export const position = Schema.String.annotate({ description: allowed.position })
 export const heldPosition = Schema.String.annotate({ description: allowed.heldPosition })
 export const topic = textOf("topic", (given) => TopicName.illegal(given) === undefined)

@@ -43,7 +43,7 @@ export const groups = Command.make(
 
 const textOf = ({ groups, other, foreign, unreadable }: DeadLetterAnswers.Groups): string => {
   const rows = groups.map(
-    ({ fingerprint, sourceTopic, count, cameBack, exceptionClass, frame, message = "", first, last }) =>
+    ({ fingerprint, origin, sourceTopic, count, cameBack, exceptionClass, frame, message = "", first, last }) =>
       [
         ...(sourceTopic === undefined ? [] : [sourceTopic]),
         fingerprint,
@@ -51,7 +51,8 @@ const textOf = ({ groups, other, foreign, unreadable }: DeadLetterAnswers.Groups
         cameBack === 0 ? "" : `${cameBack} came back`,
         first === undefined ? "" : `oldest ${first}`,
         last === undefined ? "" : `newest ${last}`,
-        [exceptionClass, frame === undefined ? message : `at ${frame}`].join(" ")
+        [exceptionClass, frame === undefined ? message : `at ${frame}`].join(" ").trim(),
+        origin === "unknown" ? "origin unknown" : ""
       ].map(LogFormat.oneLine)
   )
   const total = groups.reduce((sum, { count }) => sum + count, 0)

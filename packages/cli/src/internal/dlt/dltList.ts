@@ -13,7 +13,7 @@ import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { columns, jsonText } from "../text.ts"
 import { group, statesOf, topic, withOperator } from "./deadLetters.ts"
-import { eventText } from "./letterText.ts"
+import { errorText, eventText } from "./letterText.ts"
 
 export const list = Command.make(
   "list",
@@ -68,7 +68,7 @@ const checkPage = Effect.fnUntraced(function* (group: Option.Option<string>, bef
 
 const textOf = ({ letters, next }: DeadLetterAnswers.Page): string => {
   const rows = letters.map((letter) => {
-    const { exceptionClass, exceptionMessage = "", history, unreadable } = letter
+    const { history, unreadable } = letter
     const last = history.at(-1)
     return [
       ...(letters.some(({ sourceTopic }) => sourceTopic !== undefined) ? [letter.sourceTopic ?? ""] : []),
@@ -77,7 +77,8 @@ const textOf = ({ letters, next }: DeadLetterAnswers.Page): string => {
       letter.deadLettered ?? "",
       letter.fingerprint,
       letter.key ?? "",
-      unreadable ?? `${exceptionClass}: ${exceptionMessage}`.slice(0, 200),
+      unreadable ?? errorText(letter).slice(0, 200),
+      unreadable === undefined && letter.origin === "unknown" ? "origin unknown" : "",
       last === undefined ? "" : eventText(last)
     ].map(LogFormat.oneLine)
   })

@@ -11,7 +11,7 @@ import * as Flags from "../flags.ts"
 import * as Target from "../target.ts"
 import { columns, jsonText } from "../text.ts"
 import { handlers, topic, withOperator } from "./deadLetters.ts"
-import { eventText } from "./letterText.ts"
+import { errorText, eventText, originText } from "./letterText.ts"
 
 export const show = Command.make(
   "show",
@@ -36,18 +36,19 @@ export const show = Command.make(
 )
 
 const textOf = (letter: DeadLetterAnswers.Letter): string => {
-  const { position, state, unreadable, exceptionClass, exceptionMessage, history, payload } = letter
+  const { position, state, origin, unreadable, history, payload } = letter
   const { causes = [], headers = [] } = payload ?? {}
   const rows: ReadonlyArray<readonly [string, string | undefined]> = [
-    ["error", [exceptionClass, exceptionMessage].filter((part) => part !== undefined).join(": ")],
+    ["error", errorText(letter)],
     ...causes.map((cause) => ["caused by", `${cause.exceptionClass}: ${cause.message}`] as const),
     ["group", letter.fingerprint],
     [
-      "dead-lettered",
+      // Its time is that of the record itself: nothing says that it was dead-lettered then.
+      origin === "unknown" ? "written" : "dead-lettered",
       [letter.deadLettered, letter.reason, letter.detail].filter((part) => part !== undefined).join("  ")
     ],
-    ["came from", `${letter.originalTopic}-${letter.originalPartition}@${letter.originalOffset}`],
-    ["attempts", String(letter.totalAttempts)],
+    ["came from", originText(letter)],
+    ["attempts", origin === "unknown" && letter.totalAttempts === 0 ? undefined : String(letter.totalAttempts)],
     ["replays", String(letter.replayCount)],
     ["came back from", letter.cameBackFrom === undefined ? undefined : `run ${letter.cameBackFrom}`],
     ...history.map((event) => ["history", eventText(event)] as const),

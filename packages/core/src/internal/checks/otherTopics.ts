@@ -14,9 +14,6 @@ import type { Finding, Plan } from "./planTypes.ts"
 
 const guide = "docs/guide/move-from-kafkajs.md#your-service-has-a-retry-topic-of-its-own"
 
-/** The protocol of kafkajs, whose leader regards no subscription but its own. */
-const kafkajs: AssignmentStrategy.AssignmentStrategy = "RoundRobinAssigner"
-
 /** A group that stays shared with Java, and never moves, is left alone: a leader of Java regards what each member subscribes to. */
 export const inspect = Effect.fnUntraced(function* (
   plan: Plan,
@@ -39,7 +36,7 @@ const readByOthers = (plan: Plan, group: GroupDescription, own: ReadonlySet<stri
     ({ isConnector, topics = [] }) => isConnector === false && topics.some((topic) => !own.has(topic))
   )
   const topics = new Set(readers.flatMap(({ topics = [] }) => topics.filter((topic) => !own.has(topic))))
-  const isKafkajs = group.protocol === kafkajs
+  const isKafkajs = group.protocol === AssignmentStrategy.kafkajs
   const harm = isKafkajs
     ? "their leader would give it partitions of that topic, and it would stop with FOREIGN_ASSIGNMENT"
     : "nobody reads that topic once they have stopped"

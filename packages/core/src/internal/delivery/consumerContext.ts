@@ -32,7 +32,7 @@ export interface ConsumerContext<R> {
   readonly consumer: number
   readonly hub: EventHub
   readonly metrics: BindingMetrics
-  /** Failures that last, for health. */
+  /** Failures that last, for health, and the newest one of a handler. */
   readonly failures: BindingFailures
   /** Undefined when the program has no tracer. */
   readonly tracing: BindingTracing | undefined
@@ -144,6 +144,7 @@ export const reportAttemptFailed = (
   failure: Failure,
   retryInMillis: number | undefined
 ): void => {
+  context.failures.newest.failed(record, context.receiver.retryPosition(record).origin, failure)
   if (!context.hub.active) return
   context.hub.emit({
     ...ofPartition(context, partition),

@@ -23,7 +23,10 @@ interface Sample extends Position {
 }
 
 class Group {
-  readonly letter: Pick<DeadLetterGroup, "fingerprint" | "exceptionClass" | "frame" | "message" | "originalTopic">
+  readonly letter: Pick<
+    DeadLetterGroup,
+    "fingerprint" | "exceptionClass" | "frame" | "message" | "originFrom" | "originalTopic"
+  >
   readonly states: Record<GroupState, number> = { waiting: 0, exhausted: 0, failed: 0, "dealt-with": 0 }
   readonly trend = Array.from({ length: trendHours }, () => 0)
   /** The newest first. */
@@ -35,9 +38,9 @@ class Group {
 
   /** Takes texts from the first dead letter of the group, and keeps nothing else of it. */
   constructor(letter: DeadLetterRecord) {
-    const { fingerprint, lastExceptionClass, lastExceptionMessage, originalTopic } = letter
+    const { fingerprint, lastExceptionClass, lastExceptionMessage, originFrom, originalTopic } = letter
     this.letter = {
-      ...{ fingerprint, originalTopic, exceptionClass: lastExceptionClass },
+      ...{ fingerprint, originFrom, originalTopic, exceptionClass: lastExceptionClass },
       frame: FailureHeaders.frameOf(letter),
       message: maskedMessage(lastExceptionMessage)
     }

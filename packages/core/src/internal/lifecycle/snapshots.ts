@@ -82,6 +82,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       commits: failureOf(failures.commits),
       transactions: failureOf(failures.transactions),
       deadLetterStrategy: failureOf(failures.strategy),
+      newestFailure: failures.newest.read(),
       maxPollIntervalMillis: definition.maxPollIntervalMillis
     }
   })

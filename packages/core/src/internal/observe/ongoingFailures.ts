@@ -1,9 +1,11 @@
 /**
- * Failures of a binding that last. The part that meets a failure enters it, and removes it when the same thing works again. Snapshots and health read them.
+ * Failures of a binding that last. The part that meets a failure enters it, and removes it when the same thing works again. Snapshots and health read them. Beside them
+ * stands the newest failure of a handler, which is no state of the binding.
  */
 import type * as Clock from "effect/Clock"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { OngoingFailure } from "../../Snapshot.ts"
+import * as NewestFailure from "./newestFailure.ts"
 
 /** Failures of one kind, by what they are about. */
 export interface OngoingFailures {
@@ -27,6 +29,8 @@ export interface BindingFailures {
   readonly topics: OngoingFailures
   /** The dead letter strategy; what it cannot do is in the error. */
   readonly strategy: OngoingFailures
+  /** Of handlers and serdes. Snapshots show it, and health does not count it. */
+  readonly newest: NewestFailure.NewestFailure
   /** Nothing fails any more: the binding has stopped. */
   readonly clear: () => void
 }
@@ -35,6 +39,7 @@ export const ofBinding = (clock: Clock.Clock): BindingFailures => {
   const kinds = { commits: make(clock), transactions: make(clock), topics: make(clock), strategy: make(clock) }
   return {
     ...kinds,
+    newest: NewestFailure.make(clock),
     clear: () => {
       for (const kind of Object.values(kinds)) kind.clear()
     }

@@ -2,8 +2,11 @@
 
 export const own = "eventbus-cooperative-sticky"
 
+/** That of kafkajs, whose leader regards no subscription but its own. */
+export const kafkajs = "RoundRobinAssigner"
+
 /** All assignment protocols that a member can list. */
-export const names = [own, "cooperative-sticky", "range", "roundrobin", "sticky", "RoundRobinAssigner"] as const
+export const names = [own, "cooperative-sticky", "range", "roundrobin", "sticky", kafkajs] as const
 
 /**
  * An assignment protocol, by the name that members list when they join: `eventbus-cooperative-sticky` is the connector's, `RoundRobinAssigner` that of kafkajs, the others

@@ -7,6 +7,7 @@ import type { Delivery } from "../../Delivery.ts"
 import { DecodeFailure, type Serde, type Source } from "../../Serde.ts"
 import * as UserFunction from "../../UserFunction.ts"
 import * as Failure from "../failure/failure.ts"
+import * as SerdeAnswer from "./serdeAnswer.ts"
 
 /** Says which halves of a record could not be decoded, and why. The record still holds both byte arrays. */
 export class Undecodable {
@@ -117,23 +118,10 @@ export const read = <A>(
   const unprepared = serde.prepare === undefined ? undefined : unpreparedRecords.get(source)?.get(half)
   if (unprepared !== undefined) return Result.fail(unprepared)
   try {
-    const decoded = serde.decode(bytes, source)
-    return isResult(decoded) ? decoded : Result.fail(brokenContract(serde, notAResult(decoded)))
+    return SerdeAnswer.resultOf("decode", serde.decode(bytes, source))
   } catch (thrown) {
     return Result.fail(brokenContract(serde, thrown))
   }
-}
-
-/**
- * `Result.isResult` in a form that V8 resolves while it compiles, so that it need not allocate the results: this runs for each half of each record. By Effect's own
- * name for the property; under another name, `Result.isResult` answers alone.
- */
-const isResult = (decoded: { readonly "~effect/Result"?: unknown } | null | undefined): boolean =>
-  decoded?.["~effect/Result"] !== undefined || Result.isResult(decoded)
-
-const notAResult = (decoded: unknown): TypeError => {
-  UserFunction.settled("decode", decoded)
-  return new TypeError(`decode returned ${UserFunction.kindOf(decoded)}; a Result is expected`)
 }
 
 const brokenContract = (serde: Pick<Serde<never>, "name">, thrown: unknown): DecodeFailure => {

@@ -18,6 +18,7 @@ import { has, isObject, read } from "../base/properties.ts"
 import * as Failures from "../failure/failure.ts"
 import { failureText } from "../failure/failureText.ts"
 import * as Names from "../record/headerNames.ts"
+import * as SerdeAnswer from "../record/serdeAnswer.ts"
 
 interface Options {
   /** The name of the function. */
@@ -115,9 +116,7 @@ interface Encoded {
 /** A serde that throws, or that answers something else than its type says, breaks its contract. */
 const bytesOf = (serde: Serde.Any, value: unknown): Answer<Encoded> =>
   guarded(() => {
-    const answer = UserFunction.plain("encode", serde.encode(value), "a Result")
-    if (!Result.isResult(answer))
-      return Result.fail(`encode returned ${UserFunction.kindOf(answer)}; a Result is expected`)
+    const answer = SerdeAnswer.resultOf("encode", serde.encode(value))
     if (Result.isFailure(answer)) return Result.fail(Failures.fromUnknown(answer.failure).message)
     const bytes: unknown = answer.success
     if (!isBytesOrNull(bytes))
