@@ -147,7 +147,7 @@ describe("OPS-18 OpenAPI", () => {
         transform: "repair",
         ...{ count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
         ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" },
-        ...{ after: "1h", binding: "orders", reason: "x", topic: "orders" },
+        ...{ after: "1h", binding: "orders", reason: "x", topic: "orders", messages: "true" },
         ...{ eventType: "Placed", aggregateType: "order", aggregateId: "o-1", next: "0" }
       }
       // A text without a digit is neither a number nor a time nor a duration.

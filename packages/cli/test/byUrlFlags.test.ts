@@ -49,7 +49,7 @@ describe("eventbus --url", () => {
       const url = yield* served(web)
       yield* append("orders", "one", "two")
       const { code } = yield* eventually(withToken(token, "status", "--url", url), ({ out }) =>
-        /\ndefault:orders {2}RUNNING {2}since \S+ {2}lag 0 {2}2 dead letters\n$/.test(out)
+        /\ndefault:orders {2}RUNNING {2}since \S+ {2}lag 0 {2}2 dead letters\n {2}newest failure .*\n$/.test(out)
       )
       assert.strictEqual(code, 0)
     })

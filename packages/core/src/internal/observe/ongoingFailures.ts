@@ -4,8 +4,9 @@
  */
 import type * as Clock from "effect/Clock"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { OngoingFailure } from "../../Snapshot.ts"
-import * as NewestFailure from "./newestFailure.ts"
+import type { RecordPosition } from "../../ConsumerRecord.ts"
+import type { Failure } from "../../Failure.ts"
+import type { NewestFailure as Newest, OngoingFailure } from "../../Snapshot.ts"
 
 /** Failures of one kind, by what they are about. */
 export interface OngoingFailures {
@@ -19,6 +20,14 @@ export interface OngoingFailures {
   readonly longest: () => (OngoingFailure & { readonly about: string }) | undefined
 }
 
+/** The last failure of a handler or a serde, with its record and time. It outlives a stop, so that somebody who stops the binding first still sees why. */
+export interface NewestFailure {
+  /** An attempt failed. Keeps texts and numbers alone: the error and the record could hold much more in memory. */
+  readonly failed: (at: RecordPosition, origin: RecordPosition, failure: Failure) => void
+  /** Undefined while nothing has failed. */
+  readonly read: () => Newest | undefined
+}
+
 /** The kinds of lasting failures that parts of a binding meet. */
 export interface BindingFailures {
   /** Commits, by the index of the consumer. */
@@ -30,7 +39,7 @@ export interface BindingFailures {
   /** The dead letter strategy; what it cannot do is in the error. */
   readonly strategy: OngoingFailures
   /** Of handlers and serdes. Snapshots show it, and health does not count it. */
-  readonly newest: NewestFailure.NewestFailure
+  readonly newest: NewestFailure
   /** Nothing fails any more: the binding has stopped. */
   readonly clear: () => void
 }
@@ -39,7 +48,7 @@ export const ofBinding = (clock: Clock.Clock): BindingFailures => {
   const kinds = { commits: make(clock), transactions: make(clock), topics: make(clock), strategy: make(clock) }
   return {
     ...kinds,
-    newest: NewestFailure.make(clock),
+    newest: makeNewest(clock),
     clear: () => {
       for (const kind of Object.values(kinds)) kind.clear()
     }
@@ -62,5 +71,23 @@ const make = (clock: Clock.Clock): OngoingFailures => {
       for (const [about, failure] of failures) return { about, ...failure }
       return undefined
     }
+  }
+}
+
+/** Characters of the message that are kept. */
+const longestMessage = 1_024
+
+const makeNewest = (clock: Clock.Clock): NewestFailure => {
+  let newest: Newest | undefined
+  return {
+    failed: ({ topic, partition, offset }, origin, { className, message }) => {
+      newest = {
+        ...{ topic, partition, offset, className },
+        message: message.length > longestMessage ? `${message.slice(0, longestMessage - 1)}…` : message,
+        origin: { topic: origin.topic, partition: origin.partition, offset: origin.offset },
+        atMillis: clock.currentTimeMillisUnsafe()
+      }
+    },
+    read: () => newest
   }
 }
