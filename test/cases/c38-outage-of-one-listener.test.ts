@@ -193,9 +193,11 @@ onDatabases(
             Effect.timeout("20 seconds")
           )
           const published = new Set(["MAIL 1 0", "BILL 1 0"])
-          yield* Effect.repeat(Effect.delay(states, "20 millis"), {
-            until: (found) => Equal.equals(found, published)
-          }).pipe(Effect.timeout("20 seconds"))
+          const found = yield* Effect.repeat(Effect.delay(states, "20 millis"), {
+            until: (found) => Equal.equals(found, published),
+            times: 1000
+          })
+          assert.deepStrictEqual(found, published)
         }).pipe(
           Effect.provide(
             Layer.provideMerge(

@@ -41,7 +41,8 @@ export const retriesOf = (
   return Array.from(waiting.values()).sort((a, b) => a.tier - b.tier || (a.topic < b.topic ? -1 : 1))
 }
 
-const placeOf = ({ topic, partition, offset }: ConsumerRecord.RecordPosition): string =>
+/** Such as `orders-3@204`. */
+export const recordPositionOf = ({ topic, partition, offset }: ConsumerRecord.RecordPosition): string =>
   `${topic}-${partition}@${offset}`
 
 /** `payload`: with the message, which may quote the record. */
@@ -50,7 +51,7 @@ export const newestFailureOf = (
   payload: Payload
 ): BindingAnswers.NewestFailure | undefined => {
   if (failure === undefined) return undefined
-  const [position, origin] = [placeOf(failure), placeOf(failure.origin)]
+  const [position, origin] = [recordPositionOf(failure), recordPositionOf(failure.origin)]
   return {
     position,
     ...given("origin", origin === position ? undefined : origin),

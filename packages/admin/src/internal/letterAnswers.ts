@@ -9,7 +9,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as Answers from "../DeadLetterAnswers.ts"
 import type { Payload } from "../Mask.ts"
-import { given, isDate, isoOf } from "./answersOf.ts"
+import { given, isDate, isoOf, recordPositionOf } from "./answersOf.ts"
 import { textOf } from "./masking.ts"
 import { type Decoded, headersOf, type Parts, payloadOf } from "./payloadAnswers.ts"
 import type { Kept } from "./rehearsals.ts"
@@ -58,7 +58,7 @@ const summaryOf = (letter: DeadLetterList.Summary, payload: Payload): Answers.Su
   return {
     position: DeadLetterSelection.formatPosition(letter),
     ...given("sourceTopic", letter.sourceTopic),
-    ...{ state, fingerprint, exceptionClass, ...placeOf(letter), totalAttempts, replayCount },
+    ...{ state, fingerprint, exceptionClass, ...originFieldsOf(letter), totalAttempts, replayCount },
     ...timeOf("deadLettered", letter.deadLetteredMillis),
     ...given("reason", letter.reason),
     ...given("owner", letter.owner),
@@ -72,7 +72,7 @@ const summaryOf = (letter: DeadLetterList.Summary, payload: Payload): Answers.Su
 }
 
 /** The place of a letter without an origin is its own, and would lead astray. */
-const placeOf = ({ originFrom, originalTopic, originalPartition, originalOffset }: DeadLetterList.Summary) =>
+const originFieldsOf = ({ originFrom, originalTopic, originalPartition, originalOffset }: DeadLetterList.Summary) =>
   originFrom === "none"
     ? { origin: originOf(originFrom) }
     : { origin: originOf(originFrom), originalTopic, originalPartition, originalOffset: String(originalOffset) }
@@ -83,7 +83,7 @@ const eventOf = ({ action, atMillis, runId, by, reason, copy }: DeadLetterList.L
   ...given("run", runId),
   ...given("by", by),
   ...given("reason", reason),
-  ...given("copy", copy === undefined ? undefined : `${copy.topic}-${copy.partition}@${copy.offset}`)
+  ...given("copy", copy === undefined ? undefined : recordPositionOf(copy))
 })
 
 /** One dead letter. `payload`: with key, value, headers and causes. */
