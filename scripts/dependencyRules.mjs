@@ -53,6 +53,7 @@ const rooms = {
     "runs",
     "requests",
     "replay",
+    "order",
     "partition",
     "slots",
     "publish",

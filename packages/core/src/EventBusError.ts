@@ -158,6 +158,25 @@ export class ProcessingBudgetExceeded extends Schema.TaggedError<ProcessingBudge
   }
 }
 
+/** A record was dead-lettered without an attempt, because an earlier record of its key waited for too long (`orderingMode: "PER_KEY"`). */
+export class KeyBlocked extends Schema.TaggedError<KeyBlocked>()("KeyBlocked", {
+  /** The binding, with its cluster unless that is `default`. */
+  binding: Schema.String,
+  /** The topic of the record. */
+  topic: Schema.String,
+  /** Its partition. */
+  partition: Schema.Number,
+  /** Its offset. */
+  offset: Schema.BigInt,
+  /** The offset of the earlier record of the same key. */
+  behind: Schema.BigInt
+}) {
+  override get message(): string {
+    const { binding, topic, partition, offset, behind } = this
+    return `Binding '${binding}' gave up record ${topic}-${partition}@${offset}: its key waited for too long behind the record at offset ${behind}.`
+  }
+}
+
 /**
  * How a `handleBatch` handler says which records of its batch failed; fail the handler's effect with it.
  *
@@ -237,5 +256,6 @@ export type EventBusException =
   | ConfigurationValidation
   | ConnectorClosed
   | ProcessingBudgetExceeded
+  | KeyBlocked
   | BatchProcessing
   | DltPublish

@@ -30,8 +30,9 @@ export interface Failure extends ErrorSummary {
  * - `RETRIES_EXHAUSTED`: its attempts in all tiers are used up.
  * - `NON_RETRYABLE`: its error cannot be cured by another attempt.
  * - `MANUAL`: an operator dead-lettered it, or its handler did so by `Outcome.deadLetter`.
+ * - `KEY_BLOCKED`: an earlier record of its key waited for too long, and order per key is kept.
  */
-export type DeadLetterReason = "RETRIES_EXHAUSTED" | "NON_RETRYABLE" | "MANUAL"
+export type DeadLetterReason = "RETRIES_EXHAUSTED" | "NON_RETRYABLE" | "MANUAL" | "KEY_BLOCKED"
 
 /** The failure of a dead letter. The function `fingerprint` of the dead letter settings may group dead letters by it. */
 export interface FailureToGroup {

@@ -30,8 +30,18 @@ export const LagPollInterval = Context.Reference<Duration.Input>("@eventbus/core
  * - `shutdown`: the binding is stopping.
  * - `unreadable`: the next batch cannot be read (`PartitionSnapshot.unreadable`). Records before it are handled.
  * - `fleet`: an operator holds it in all processes (`BindingSnapshot.fleetHolds`), or this process has not read yet whether one does.
+ * - `order`: its unit does not run yet (`orderingMode: "PER_KEY"`): the same partition of a retry topic, or of the source, is elsewhere, or parked keys are being looked up
+ *   (`PartitionSnapshot.awaitsUnit`).
  */
-export type PauseReason = "operator" | "breaker" | "delay" | "backpressure" | "shutdown" | "unreadable" | "fleet"
+export type PauseReason =
+  | "operator"
+  | "breaker"
+  | "delay"
+  | "backpressure"
+  | "shutdown"
+  | "unreadable"
+  | "fleet"
+  | "order"
 
 /** A binding at one moment. */
 export interface BindingSnapshot {

@@ -11,6 +11,7 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"
 import { partOf } from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as OrderHeaders from "../record/orderHeaders.ts"
 import * as RetryState from "../record/retryState.ts"
 import type { ConsumerContext } from "./consumerContext.ts"
 
@@ -36,7 +37,10 @@ export const eachDue = Effect.fnUntraced(function* <R>(
 ) {
   const { records } = chunk
   if (records.length === 0) return yield* handle(chunk)
-  const restMillis = countdown(context, delayMillis)
+  const untilDueMillis = countdown(context, delayMillis)
+  // A lock without a record to deliver, or a claim, waits for nothing but those in front of it.
+  const isAtOnce = (record: ConsumerRecord) => partition.order !== undefined && OrderHeaders.isAtOnce(record)
+  const restMillis = (record: ConsumerRecord) => (isAtOnce(record) ? 0 : untilDueMillis(record))
   for (let from = 0; from < records.length; ) {
     yield* waitFor(partition, leadMillis(context), () => restMillis(records[from]!))
     if (partition.stopping) return

@@ -6,6 +6,7 @@
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { OrderedPart } from "../partition/orderedPart.ts"
 import type { Partition } from "../partition/partition.ts"
 import { Undecodable } from "../record/decoding.ts"
 import { awaitsPublish, type DeliveryResult } from "../record/deliveryResult.ts"
@@ -42,10 +43,14 @@ export class InOrderRun<R> implements RecordInWork<R> {
   readonly #handler: PerRecord<R>
   readonly #records: ReadonlyArray<ConsumerRecord>
   readonly #receivedMillis: number
+  /** Undefined unless the order of each key is kept through retry topics. */
+  readonly #order: OrderedPart | undefined
   #deadlineMillis: number
   #index = 0
   /** The record's number in the offset tracker, once the record has begun; -1 before. */
   #sequence = -1
+  /** Whether the handler has been called for the record, or is about to be. */
+  #hasBegun = false
   /** When the call began whose duration is not reported yet. */
   #unreportedSinceMillis: number | undefined = undefined
   /** When the record before was handled, where that was read and the next one begins at once: reading the clock costs as much as all that the breaker does. */
@@ -64,6 +69,7 @@ export class InOrderRun<R> implements RecordInWork<R> {
     this.partition = partition
     this.pendingCopies = pendingCopies
     this.delivery = new DeliveryContext(limits, nowMillis)
+    this.#order = partition.order
     this.isBatch = definition.listenerType === "BATCH"
     this.#commitsEach = !this.isBatch && definition.ackMode === "MANUAL_IMMEDIATE"
     this.#handler = handler
@@ -87,17 +93,34 @@ export class InOrderRun<R> implements RecordInWork<R> {
   }
 
   readonly #goesOn = (): boolean => {
-    if (this.hasNext() && this.partition.open && !this.isOverdue() && !this.isAhead()) return true
+    if (this.#order !== undefined) this.#passOver(this.#order)
+    if (this.hasNext() && this.partition.open && !this.isOverdue() && !this.isAhead() && !this.isCrowded())
+      return true
     // The loop may begin again much later.
     this.#handledMillis = undefined
     return false
   }
 
+  /** Leaves records out that are not to be delivered now: their key is parked. */
+  #passOver(order: OrderedPart): void {
+    while (!order.isQuiet && this.#sequence === -1 && this.hasNext() && this.partition.open && order.hasRoom) {
+      const { record, partition } = this
+      const sequence = partition.begin(record)
+      if (!order.take(record, sequence)) {
+        this.#sequence = sequence
+        return
+      }
+      this.next()
+      this.context.committer.mark(partition)
+    }
+  }
+
   readonly #begin = (): Effect.Effect<unknown, unknown, R> => {
     const { partition, delivery, record } = this
     // A record that halted its partition has begun before: it keeps its sequence.
-    const isAgain = this.#sequence !== -1
-    if (!isAgain) this.#sequence = partition.begin(record)
+    const isAgain = this.#sequence !== -1 && this.#hasBegun
+    if (this.#sequence === -1) this.#sequence = partition.begin(record)
+    this.#hasBegun = true
     partition.current = record
     const nowMillis = this.#handledMillis ?? this.context.clock.currentTimeMillisUnsafe()
     this.#handledMillis = undefined
@@ -134,7 +157,7 @@ export class InOrderRun<R> implements RecordInWork<R> {
   #finishHandled(): number | undefined {
     const { record } = this
     const handledMillis = this.delivery.succeed()
-    this.partition.tracker.finish(this.#sequence)
+    this.partition.finish(this.#sequence)
     this.next()
     reportHandledAtOnce(this.context, this.partition, record)
     return handledMillis
@@ -154,6 +177,7 @@ export class InOrderRun<R> implements RecordInWork<R> {
   /** The record is done with here: it is finished, or its copy is on its way. */
   next(): void {
     this.#sequence = -1
+    this.#hasBegun = false
     this.#index++
   }
 
@@ -231,6 +255,11 @@ export class InOrderRun<R> implements RecordInWork<R> {
   /** Whether too many records are handled behind a copy that is not acknowledged: a crash would repeat all of them. */
   isAhead(): boolean {
     return this.pendingCopies.hasPending() && this.partition.tracker.isFull()
+  }
+
+  /** Whether no record starts because too many keys are parked. */
+  isCrowded(): boolean {
+    return this.#order !== undefined && !this.#order.hasRoom
   }
 
   /** A pause uses up none of the batch's time. */

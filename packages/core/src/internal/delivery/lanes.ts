@@ -63,6 +63,8 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
   readonly bytes: number
   readonly delivery: DeliveryContext
   readonly mayWait = true
+  /** Called when the record has left for another topic. */
+  onParked: () => void = () => {}
   readonly #shared: Shared<R>
   readonly #sequence: number
   readonly #receivedMillis: number
@@ -86,6 +88,12 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
 
   get context(): ConsumerContext<R> {
     return this.#shared.context
+  }
+
+  /** Whether the record is not to be delivered now, since its key is parked. */
+  get isParked(): boolean {
+    const { order } = this.partition
+    return order !== undefined && !order.isQuiet && order.take(this.record, this.#sequence)
   }
 
   get partition(): Partition {
@@ -164,7 +172,12 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
 
   settle(result: DeliveryResult): boolean | Effect.Effect<boolean> {
     const { context, partition, pendingCopies } = this.#shared
-    if (awaitsPublish(result)) return pendingCopies.add(this.record, this.#sequence, result)
+    if (awaitsPublish(result)) {
+      const added = pendingCopies.add(this.record, this.#sequence, result)
+      // In this step: a record of the key that comes now follows behind those that are queued.
+      this.onParked()
+      return added
+    }
     if (!pendingCopies.finish(this.record, this.#sequence, result)) return false
     if (context.definition.ackMode === "MANUAL_IMMEDIATE") context.committer.hasten(partition)
     else context.committer.mark(partition)
@@ -181,6 +194,8 @@ interface Lane<R> {
   readonly delivery: DeliveryContext
   /** The first record is in work. */
   readonly waiting: Array<LaneRecord<R>>
+  /** Whether records that left the lane have made room to fetch again. */
+  mayFetch: boolean
 }
 
 const bytesAsText = new TextDecoder("latin1")
@@ -212,14 +227,28 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ lastStarted: -1, firstAbandoned: Number.POSITIVE_INFINITY, queued: 0 }
   }
 
-  const runLane = Effect.fnUntraced(function* ({ waiting }: Lane<R>, key: string | undefined) {
+  /** What waits behind a record whose key is parked follows it, and is not delivered here. */
+  const parkRest = (lane: Lane<R>): void => {
+    if (partition.order === undefined || partition.tier !== undefined || partition.stopping) return
+    for (const work of lane.waiting.splice(1)) {
+      if (!work.isParked) lane.waiting.push(work)
+      else if (partition.release(1, work.bytes)) lane.mayFetch = true
+    }
+  }
+
+  const runLane = Effect.fnUntraced(function* (lane: Lane<R>, key: string | undefined) {
+    const { waiting } = lane
     for (let work = waiting[0]; work !== undefined; work = waiting[0]) {
+      work.onParked = () => parkRest(lane)
       const isFinished = yield* deliver(work)
       work.leaveQueue()
       if (!isFinished) return work.giveUp()
       waiting.shift()
       waiting[0]?.queue()
-      if (partition.release(1, work.bytes)) yield* partition.syncFetch
+      if (partition.release(1, work.bytes) || lane.mayFetch) {
+        lane.mayFetch = false
+        yield* partition.syncFetch
+      }
     }
     if (key !== undefined) lanes.delete(key)
   })
@@ -233,8 +262,12 @@ export const make = Effect.fnUntraced(function* <R>(
   const enqueue = (record: ConsumerRecord, bytes: number, receivedMillis: number): Effect.Effect<void, never, R> => {
     const key = keyed ? laneKey(record) : undefined
     const busy = key === undefined ? undefined : lanes.get(key)
-    const lane = busy ?? { delivery: new DeliveryContext(context.limits, receivedMillis), waiting: [] }
+    const lane = busy ?? { delivery: new DeliveryContext(context.limits, receivedMillis), waiting: [], mayFetch: false }
     const work = new LaneRecord(shared, lane.delivery, record, bytes, receivedMillis)
+    if (work.isParked) {
+      context.committer.mark(partition)
+      return partition.release(1, bytes) ? partition.syncFetch : Effect.void
+    }
     lane.waiting.push(work)
     if (busy !== undefined) return Effect.void
     work.queue()
@@ -248,6 +281,7 @@ export const make = Effect.fnUntraced(function* <R>(
       context.metrics.batch(chunk.records.length)
       for (const record of chunk.records) {
         yield* partition.runnable
+        if (partition.order?.hasRoom === false) yield* partition.until(partition.order.room)
         if (partition.tracker.isFull() || shared.queued >= mostQueued) {
           room.closeUnsafe()
           yield* partition.until(room.await)

@@ -88,7 +88,7 @@ export class PendingCopies {
   finish(record: ConsumerRecord, sequence: number, result: DeliveryResult): boolean {
     reportSettled(this.#context, this.#partition, record, result)
     if (result.settlement === "Abandoned" || staysInPlace(result)) return false
-    this.#partition.tracker.finish(sequence)
+    this.#partition.finish(sequence)
     this.#listener.onFinished()
     return true
   }
@@ -98,9 +98,11 @@ export class PendingCopies {
    * committed as the ack mode says. The answer is false when the copy is not going to be published, since the partition stopped.
    */
   add(record: ConsumerRecord, sequence: number, result: ResultWithCopy): Effect.Effect<boolean> {
-    const pending = { record, bytes: sizeOf(record), sequence, result }
+    const { order, stopping } = this.#partition
+    const leaving = stopping || order === undefined ? result : order.park(record, sequence, result)
+    const pending = { record, bytes: sizeOf(record), sequence, result: leaving }
     // A stop never leads to a copy (ruling 17). A copy that was taken over before it is published: more may be handled behind its record.
-    if (this.#partition.stopping) return Effect.sync(() => this.#onAnswer(pending, false))
+    if (stopping) return Effect.sync(() => this.#onAnswer(pending, false))
     this.#records++
     this.#bytes += pending.bytes
     this.#settled.closeUnsafe()

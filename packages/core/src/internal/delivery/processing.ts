@@ -5,12 +5,16 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Broker, ConsumerSession, RecordChunk } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
+import * as SourceReader from "../order/sourceReader.ts"
+import type { Unit } from "../order/unit.ts"
 import * as ChunkPart from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as ReplayHeaders from "../record/replayHeaders.ts"
 import type { Handler } from "../settings/bindingDefinition.ts"
 import * as Batches from "./batches.ts"
 import { type ConsumerContext, report } from "./consumerContext.ts"
 import * as DueTimes from "./dueTimes.ts"
+import * as Followers from "./followers.ts"
 import type { ForeignRecords } from "./foreignRecords.ts"
 import * as Lanes from "./lanes.ts"
 import { observed } from "./observedHandler.ts"
@@ -26,6 +30,8 @@ export interface Processing<R> {
   readonly session: Pick<ConsumerSession, "seek">
   readonly broker: Broker["Service"]
   readonly foreignRecords: ForeignRecords
+  /** The unit that the partition is a part of; undefined where no order is kept through retry topics. */
+  readonly unit: Unit | undefined
   /** Ends this partition's run, and begins another one under the same assignment. */
   readonly reopen: Effect.Effect<void>
 }
@@ -44,12 +50,17 @@ export const processPartition = <R>(processing: Processing<R>): Effect.Effect<vo
       return inOrder(processing, (pendingCopies, chunk) =>
         Batches.handleChunk({ context, handler, partition, pendingCopies }, chunk)
       )
-    case "PerRecord":
-      return processingOrder === "partition"
-        ? inOrder(processing, (pendingCopies, chunk) =>
-            Sequential.handleChunk({ context, handler, partition, pendingCopies }, chunk)
-          )
-        : inLanes(processing, handler)
+    case "PerRecord": {
+      const records =
+        processingOrder === "partition"
+          ? inOrder(processing, (pendingCopies, chunk) =>
+              Sequential.handleChunk({ context, handler, partition, pendingCopies }, chunk)
+            )
+          : inLanes(processing, handler)
+      return processing.unit?.options.main === partition
+        ? withFollowers(processing, handler, processing.unit, records)
+        : records
+    }
   }
 }
 
@@ -121,6 +132,33 @@ const inLanes = <R>(processing: Processing<R>, handler: HandlerOf<R, "PerRecord"
       yield* lanes.idle
     })
   )
+
+/** The main topic's part of a unit also handles what follows its parked keys. */
+const withFollowers = <R>(
+  { context, broker }: Processing<R>,
+  handler: HandlerOf<R, "PerRecord">,
+  unit: Unit,
+  records: Effect.Effect<void, never, R>
+): Effect.Effect<void, never, R> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const reading = SourceReader.run(unit, {
+        broker,
+        isOurs: (record) => ReplayHeaders.foreign(record, context.replayReader) === undefined,
+        onRead: (count) => {
+          unit.options.counts.reread += count
+        },
+        onGone: (from, to) => report(context, unit.options.main, recordsGone(from, to))
+      })
+      yield* Effect.forkScoped(Effect.catchDefect(Effect.scoped(reading), context.onDefect))
+      const followers = yield* Followers.make(context, handler, unit)
+      yield* records
+      yield* followers.idle
+    })
+  )
+
+const recordsGone = (from: bigint, to: bigint) =>
+  ({ _tag: "RecordsGone", from, to, gone: to - from, isLowerBound: false, cause: "retention" }) as const
 
 /** The former owner committed this after the partition was assigned. No record may come behind it for long, so the figures have to know it now. */
 const committedMeanwhile = (partition: Partition, offset: bigint): void => {

@@ -40,6 +40,7 @@ const handleRecords = Effect.fnUntraced(function* <R>(run: InOrderRun<R>) {
     run.prolong(yield* waitUntilRunnable(context, partition))
     if (partition.stopping) return
     if (run.isAhead()) yield* partition.until(pendingCopies.idle)
+    if (run.isCrowded()) yield* partition.until(partition.order?.room ?? Effect.void)
     if (run.isOverdue()) return report(context, partition, { _tag: "ProcessingBudgetReached" })
     const exit = yield* partition.guard(run.loop, delivery)
     run.reportLastCall()

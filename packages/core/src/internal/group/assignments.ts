@@ -13,6 +13,7 @@ import type { RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
 import type { HeldBatch } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
+import type { Unit } from "../order/unit.ts"
 import * as ChunkPart from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StartPosition from "../partition/startPosition.ts"
@@ -97,7 +98,7 @@ export const make = Effect.fnUntraced(function* <R>(
         stopLimits = limits
         starts.forgetAll()
         const entries = Running.list(partitions)
-        return Effect.andThen(drainEach(context, entries, limits), Running.closeAll(partitions, entries))
+        return Effect.andThen(drainEach(partitions, entries, limits), Running.closeAll(partitions, entries))
       })
   }
 })
@@ -116,20 +117,22 @@ const revoke = Effect.fnUntraced(function* <R>(
   { scope, deletedTopics }: { readonly scope: Scope.Scope; readonly deletedTopics: DeletedTopics.DeletedTopics }
 ) {
   const { context } = partitions.options
-  for (const entry of entries) {
-    report(context, entry.partition, { _tag: "PartitionRevoked" })
-    startDraining(entry)
-  }
+  for (const entry of entries) report(context, entry.partition, { _tag: "PartitionRevoked" })
+  // The other parts of their units stop with them, and wait for a new unit behind that.
+  const companions = companionsOf(partitions, entries)
+  for (const entry of [...entries, ...companions]) startDraining(entry)
   const drainAndRelease = Effect.gen(function* () {
-    yield* drainEach(context, entries, StopLimits.ofRevocation(context.definition))
+    yield* drainEach(partitions, [...entries, ...companions], StopLimits.ofRevocation(context.definition))
     // A partition that was lost meanwhile may have another owner. It has nothing to release.
     const owned = entries.filter(({ partition }) => partition.owned())
     for (const { partition } of owned) {
       report(context, partition, { _tag: "PartitionReleased", committed: partition.committed })
     }
     yield* deletedTopics.revoked(owned.map(({ partition }) => partition))
-    yield* Running.closeAll(partitions, owned)
+    const staying = companions.filter(({ partition }) => partition.owned())
+    yield* Running.closeAll(partitions, [...owned, ...staying])
     yield* release
+    yield* Effect.forEach(staying, ({ partition }) => Running.reopen(partitions, partition), { discard: true })
   })
   yield* Effect.forkIn(Effect.catchDefect(Effect.uninterruptible(drainAndRelease), context.onDefect), scope)
 })
@@ -167,13 +170,14 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
   if (start.position >= event.position) {
     entry.partition.log.skipGap({ from: event.position, to: start.position }, entry.partition.position())
     yield* accept(partitions, ChunkPart.gap(event, start.position, event.logEnd))
+    entry.partition.order?.lost(start.position)
     return yield* session.seek(event, start.position)
   }
   // The log was replaced, so positions of the old assignment mean nothing in it.
   yield* Running.close(partitions, entry)
   const { topic, partition, generation, logEnd } = event
   const { position, anchored } = start
-  const { metadata } = entry.partition
+  const { fixedMetadata: metadata } = entry.partition
   yield* Running.open(partitions, {
     topic,
     partition,
@@ -192,15 +196,67 @@ const startDraining = (entry: Running.RunningPartition): void => {
   entry.partition.stop()
 }
 
-const drainEach = (
-  context: ConsumerContext<unknown>,
+const drainEach = <R>(
+  partitions: Running.RunningPartitions<R>,
   entries: ReadonlyArray<Running.RunningPartition>,
   limits: DrainLimits
-): Effect.Effect<void> =>
-  Effect.forEach(entries, (entry) => drain(context, entry, limits), { concurrency: "unbounded", discard: true })
+): Effect.Effect<void> => {
+  const { context, units } = partitions.options
+  const whole = Array.from(Map.groupBy(entries, ({ partition }) => units?.of(partition)))
+  return Effect.forEach(
+    whole,
+    ([unit, parts]) =>
+      unit === undefined
+        ? Effect.forEach(parts, (entry) => drain(context, entry, limits), { concurrency: "unbounded", discard: true })
+        : drainUnit(context, unit, parts, limits),
+    { concurrency: "unbounded", discard: true }
+  )
+}
+
+/** The parts of a unit end together. Its locks move to what is done before the last commits. */
+const drainUnit = Effect.fnUntraced(function* (
+  context: ConsumerContext<unknown>,
+  unit: Unit,
+  entries: ReadonlyArray<Running.RunningPartition>,
+  limits: DrainLimits
+) {
+  yield* Effect.forEach(entries, (entry) => untilEnded(context, entry, limits), {
+    concurrency: "unbounded",
+    discard: true
+  })
+  yield* awaitAtMost(unit.giveUp, limits.drain())
+  for (const { partition } of entries) partition.endCopies()
+  yield* Effect.forEach(
+    entries,
+    ({ partition }) => awaitAtMost(context.committer.commitLast(partition), limits.commit()),
+    { concurrency: "unbounded", discard: true }
+  )
+})
+
+/** The other parts of the units that these partitions are parts of. */
+const companionsOf = <R>(
+  partitions: Running.RunningPartitions<R>,
+  entries: ReadonlyArray<Running.RunningPartition>
+): ReadonlyArray<Running.RunningPartition> => {
+  const { units } = partitions.options
+  if (units === undefined) return []
+  const given = new Set(entries)
+  const parts = new Set(entries.flatMap(({ partition }) => (units.of(partition) ? units.partsOf(partition) : [])))
+  return Running.list(partitions).filter((entry) => parts.has(entry.partition) && !given.has(entry))
+}
 
 /** Waits until running handlers have ended and copies are acknowledged, then commits what is finished. */
 const drain = Effect.fnUntraced(function* (
+  context: ConsumerContext<unknown>,
+  entry: Running.RunningPartition,
+  limits: DrainLimits
+) {
+  yield* untilEnded(context, entry, limits)
+  yield* awaitAtMost(context.committer.commitLast(entry.partition), limits.commit())
+})
+
+/** Waits until running handlers have ended and copies are acknowledged. */
+const untilEnded = Effect.fnUntraced(function* (
   context: ConsumerContext<unknown>,
   entry: Running.RunningPartition,
   limits: DrainLimits
@@ -209,10 +265,8 @@ const drain = Effect.fnUntraced(function* (
   startDraining(entry)
   context.committer.release()
   const ended = yield* awaitAtMost(Fiber.await(fiber), limits.drain())
-  if (Option.isNone(ended)) {
-    // A copy that was acknowledged behind the last commit would stand beside its record, which the next owner handles again.
-    partition.endCopies()
-    report(context, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
-  }
-  yield* awaitAtMost(context.committer.commitLast(partition), limits.commit())
+  if (Option.isSome(ended)) return
+  // A copy that was acknowledged behind the last commit would stand beside its record, which the next owner handles again.
+  partition.endCopies()
+  report(context, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
 })

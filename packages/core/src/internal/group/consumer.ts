@@ -36,6 +36,7 @@ import * as Sources from "../settings/sources.ts"
 import type { BindingLimits } from "../slots/concurrencyLimits.ts"
 import * as Assignments from "./assignments.ts"
 import { inspectTopics } from "./topicInspection.ts"
+import * as Units from "./units.ts"
 
 export interface ConsumerOptions<R> {
   readonly definition: BindingDefinition<R>
@@ -116,6 +117,10 @@ export const make = Effect.fnUntraced(function* <R>(
     contextOf: topicContexts(options, context),
     session,
     broker: options.broker,
+    units:
+      options.definition.orderingMode === "PER_KEY"
+        ? Units.make({ context, session, broker: options.broker })
+        : undefined,
     foreignRecords: yield* ForeignRecords.make(context),
     bindingReasons: options.bindingReasons,
     announce: options.announce

@@ -17,6 +17,7 @@ import * as LogAnnotations from "../delivery/logAnnotations.ts"
 import * as Processing from "../delivery/processing.ts"
 import * as Transactional from "../delivery/transactional.ts"
 import * as Tracing from "../observe/tracing.ts"
+import type { Unit } from "../order/unit.ts"
 import * as Partition from "../partition/partition.ts"
 import type { WaterMarks } from "../partition/partitionOptions.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
@@ -24,6 +25,7 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
 import { CurrentHandler } from "./currentHandler.ts"
+import type { Units } from "./units.ts"
 
 export interface RunningPartitionsOptions<R> {
   readonly context: ConsumerContext<R>
@@ -33,6 +35,8 @@ export interface RunningPartitionsOptions<R> {
   /** Takes the records of other groups out of what is handled. */
   readonly foreignRecords: ForeignRecords
   readonly broker: Broker["Service"]
+  /** Undefined unless the binding keeps the order of each key through retry topics. */
+  readonly units: Units | undefined
   /** The reasons that currently pause the whole binding. */
   readonly bindingReasons: (partition: Partition.Partition) => PauseReasons.PauseReasons
   /** Publishes the state of the binding if a partition that came or went has changed it. */
@@ -72,6 +76,8 @@ export interface Start extends TopicPartition {
   readonly metadata: string | undefined
   /** The former owner had finished these records behind the committed offset, as its commit says; undefined when it says nothing. */
   readonly finishedAhead?: string | undefined
+  /** The epoch in force at the position, as the former owner's commit says. */
+  readonly epoch?: number | undefined
   readonly logEnd: bigint
 }
 
@@ -94,7 +100,10 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
     const scope = yield* Scope.make()
     const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
       Effect.andThen(start.anchored ? Effect.void : context.committer.commit(partition)),
-      Effect.andThen(process(options, partition, restart(partitions, partition))),
+      Effect.andThen(options.units === undefined ? Effect.void : partition.until(options.units.join(partition))),
+      Effect.andThen(
+        Effect.suspend(() => process(options, partition, options.units?.of(partition), restart(partitions, partition)))
+      ),
       Effect.catchDefect(context.onDefect),
       Effect.provideService(CurrentHandler, BindingKey.of(context.definition)),
       Effect.provideContext(services),
@@ -104,11 +113,19 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
     running.set(partition.key, { partition, scope, fiber, isDraining: false })
     context.metrics.partitionOpened(partition)
     partition.setReasons(options.bindingReasons(partition))
+    if (options.units !== undefined && partition.order === undefined) partition.addReason("order")
     yield* partition.syncFetch
     yield* options.announce
     if (!partition.awaitsSeek) yield* session.seek(partition, start.position)
   }
 )
+
+/** Opens a partition again that has ended although it is still assigned, where it stood. */
+export const reopen = <R>(partitions: RunningPartitions<R>, ended: Partition.Partition): Effect.Effect<void> => {
+  const { topic, partition, generation, committed, fixedMetadata: metadata, epoch, log } = ended
+  const at = { topic, partition, generation, position: ended.position(), anchored: true }
+  return open(partitions, { ...at, committed, metadata, epoch, logEnd: log.end })
+}
 
 /** Restarts a partition within its assignment. Does nothing when the assignment has ended or is draining: the next owner continues. */
 const restart = Effect.fnUntraced(function* <R>(
@@ -118,9 +135,7 @@ const restart = Effect.fnUntraced(function* <R>(
   const entry = partitions.running.get(partition.key)
   if (entry?.partition !== partition || entry.isDraining || !partition.owned()) return
   yield* close(partitions, entry)
-  const { topic, partition: number, generation, committed, metadata, log } = partition
-  const at = { topic, partition: number, generation, position: partition.position() }
-  yield* open(partitions, { ...at, anchored: true, committed, metadata, logEnd: log.end })
+  yield* reopen(partitions, partition)
 })
 
 /**
@@ -139,6 +154,8 @@ export const close = Effect.fnUntraced(function* <R>(partitions: RunningPartitio
     if (closing.get(partition.key) === fiber) closing.delete(partition.key)
   })
   yield* options.announce
+  // The other parts of its unit end with it.
+  yield* Effect.forEach(options.units?.leave(partition) ?? [], (part) => restart(partitions, part), { discard: true })
 })
 
 /**
@@ -160,11 +177,12 @@ export const closeAll = <R>(
 const process = <R>(
   options: RunningPartitionsOptions<R>,
   partition: Partition.Partition,
+  unit: Unit | undefined,
   reopen: Effect.Effect<void>
 ) => {
   const { session, broker, foreignRecords } = options
   const context = options.contextOf(partition.topic)
-  const processing = Processing.processPartition({ context, partition, session, broker, foreignRecords, reopen })
+  const processing = Processing.processPartition({ context, partition, session, broker, foreignRecords, unit, reopen })
   return LogAnnotations.annotated(
     Tracing.withoutTracing(context, UserFunction.checkSteps(processing)),
     context,
@@ -175,14 +193,14 @@ const process = <R>(
 
 const makePartition = <R>(
   partitions: RunningPartitions<R>,
-  { topic, partition, generation, position, committed, metadata, finishedAhead, logEnd }: Start
+  { topic, partition, generation, position, committed, metadata, finishedAhead, epoch, logEnd }: Start
 ) => {
   const { context, session, onGuarded } = partitions.options
   const { definition } = context
   const isTransactional = definition.handler._tag === "Transactional"
   return Effect.map(
     Partition.make({
-      ...{ topic, partition, generation, position, metadata, finishedAhead, logEnd, session, onGuarded },
+      ...{ topic, partition, generation, position, metadata, finishedAhead, epoch, logEnd, session, onGuarded },
       tier: Sources.tierOf(definition, topic),
       counters: context.metrics.countersOf({ topic, partition }),
       // A transaction commits its own offsets, so the committer must find nothing to commit.

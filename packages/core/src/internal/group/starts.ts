@@ -45,7 +45,8 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     const { topic, partition, logEnd, committed = -1n } = assigned
     const metadata = CommitMetadata.ofAssigned(assigned, session.clusterId, firstReadMillis)
     const finishedAhead = finishedBehind(commits, assigned, CommitMetadata.topicOf(session.clusterId, assigned.topicId))
-    const at = { topic, partition, generation, position, anchored, committed, metadata, finishedAhead, logEnd }
+    const epoch = epochOf(commits, assigned)
+    const at = { topic, partition, generation, position, anchored, committed, metadata, finishedAhead, epoch, logEnd }
     return Effect.andThen(Running.open(partitions, at), reportGap(context, { topic, partition, generation }, gap))
   }
 
@@ -94,6 +95,12 @@ const finishedBehind = (
 ): string | undefined => {
   const commit = commits.find((each) => each.topic === topic && each.partition === partition)
   return commit && CommitMetadata.finishedOf(commit, topicOfLog)
+}
+
+/** The epoch in force at the committed offset of a retry partition. */
+const epochOf = (commits: Assigned["commits"], { topic, partition }: AssignedPartition): number | undefined => {
+  const commit = commits.find((each) => each.topic === topic && each.partition === partition)
+  return commit && CommitMetadata.parse(commit.metadata).epoch
 }
 
 /** The poller asks for the log ends of the same topic, and gets them where a search by time is refused. */

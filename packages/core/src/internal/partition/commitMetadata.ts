@@ -6,6 +6,7 @@
  *   may not know yet. With the id, such an offset moves nobody in the new topic. A bridge copies the metadata beside the offsets that it translates: the id of another
  *   cluster says nothing.
  * - `done`: what is finished behind the offset (`finishedAhead.ts`). Only beside `topic`, which keeps it from meaning anything in another log.
+ * - `epoch`: which claim of order per key is in force at the offset (`record/orderHeaders.ts`), in a retry topic of a binding with `orderingMode: "PER_KEY"`.
  *
  * Readers pass over fields that they do not know. The first version writes no metadata, and ignores it.
  */
@@ -17,11 +18,19 @@ export interface CommitMetadata {
   readonly topic: string | undefined
   /** The records that are finished behind the offset (`finishedAhead.ts`). */
   readonly done?: string | undefined
+  /** The epoch in force at the offset. */
+  readonly epoch?: number | undefined
 }
 
 /** Undefined when the cluster does not give both ids. */
 export const topicOf = (clusterId: string, topicId: string | undefined): string | undefined =>
   clusterId === "" || topicId === undefined ? undefined : `${clusterId}/${topicId}`
+
+/** The id of the topic in a text; undefined where it has none. */
+export const topicIdOf = (metadata: string | undefined): string | undefined => {
+  const topic = metadata === undefined ? undefined : parse(metadata).topic
+  return topic?.slice(topic.indexOf("/") + 1)
+}
 
 const prefix = "eventbus:"
 
@@ -43,7 +52,7 @@ export const ofAssigned = (
   firstReadMillis?: number
 ): string | undefined => format({ firstReadMillis, topic: topicOf(clusterId, topicId) })
 
-const millis = /^\d{1,15}$/
+const millis = /^\d{1,16}$/
 
 /** Text of another client says nothing. */
 export const parse = (metadata: string): CommitMetadata => {
@@ -61,7 +70,8 @@ export const parse = (metadata: string): CommitMetadata => {
   return {
     firstReadMillis: firstRead !== undefined && millis.test(firstRead) ? Number(firstRead) : undefined,
     topic: fields.get("topic"),
-    ...(fields.has("done") ? { done: fields.get("done") } : {})
+    ...(fields.has("done") ? { done: fields.get("done") } : {}),
+    ...(fields.has("epoch") && millis.test(fields.get("epoch")!) ? { epoch: Number(fields.get("epoch")) } : {})
   }
 }
 
@@ -70,6 +80,12 @@ export const withFinished = (metadata: string | undefined, done: string | undefi
   metadata === undefined || done === undefined || parse(metadata).topic === undefined
     ? metadata
     : `${metadata};done=${done}`
+
+/** The text with the epoch that is in force at the offset. */
+export const withEpoch = (metadata: string | undefined, epoch: number | undefined): string | undefined => {
+  if (epoch === undefined) return metadata
+  return `${metadata === undefined ? prefix : `${metadata};`}epoch=${epoch}`
+}
 
 /** The records that are finished behind a committed offset of this topic; undefined where the commit says nothing about them, or is about another topic or cluster. */
 export const finishedOf = (commit: { readonly metadata: string }, topic: string | undefined): string | undefined => {

@@ -21,6 +21,8 @@ export interface OffsetTracker {
   readonly begunTo: () => bigint | undefined
   /** The first record that has begun and is not finished. */
   readonly oldest: () => ConsumerRecord | undefined
+  /** The sequence of the first record that has begun and is not finished; that of the next record when all are finished. */
+  readonly firstSequence: () => number
   /** Records that have begun and are not finished. */
   readonly inFlight: () => number
   /** The number of sequences from the first unfinished to the last begun: memory grows with it. */
@@ -86,6 +88,7 @@ export const make = (startPosition: bigint, options?: { readonly maxSpan?: numbe
     },
     begunTo: () => (lastBegun === undefined ? undefined : lastBegun.offset + 1n),
     oldest: () => (first < next ? ring[first & mask] : undefined),
+    firstSequence: () => first,
     inFlight: () => inFlight,
     span: () => next - first,
     isFull: () => next - first >= maxSpan

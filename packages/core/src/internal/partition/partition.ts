@@ -18,10 +18,12 @@ import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
 import type { Committable } from "./committer.ts"
+import * as CommitMetadata from "./commitMetadata.ts"
 import { DueRecords } from "./dueRecords.ts"
 import * as GuardedRuns from "./guardedRuns.ts"
 import { LogView } from "./logView.ts"
 import * as OffsetTracker from "./offsetTracker.ts"
+import type { OrderedPart } from "./orderedPart.ts"
 import type { PartitionOptions, WaterMarks } from "./partitionOptions.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Progress from "./progress.ts"
@@ -34,7 +36,6 @@ export class Partition implements Committable, StartGate {
   readonly tier: TierTopic | undefined
   readonly tracker: OffsetTracker.OffsetTracker
   readonly counters: PartitionCounters
-  readonly metadata: string | undefined
   readonly log: LogView
   /** Set where records become due one by one. */
   readonly due: DueRecords | undefined
@@ -52,6 +53,10 @@ export class Partition implements Committable, StartGate {
   preparingSinceMillis: number | undefined
   /** The record that is being handled, or the first of a batch. Unused where records run side by side. */
   current: ConsumerRecord | undefined
+  /** Set once its unit runs (`orderingMode: "PER_KEY"`). */
+  order: OrderedPart | undefined
+  /** Why its unit does not run, and since when; undefined where it does, and where there are no units. */
+  awaitsUnit: { readonly problem: string; readonly sinceMillis: number } | undefined
   /** Runs that the processing budget may cut off. */
   readonly guarded = new Set<GuardedRuns.GuardedRun>()
 
@@ -79,7 +84,6 @@ export class Partition implements Committable, StartGate {
     this.tracker = this.due?.tracker ?? OffsetTracker.make(options.position)
     this.counters = options.counters
     this.committed = options.committed
-    this.metadata = options.metadata
     this.log = new LogView(options.position, options.logEnd)
     this.committedAhead = options.finishedAhead
     this.#options = options
@@ -89,6 +93,22 @@ export class Partition implements Committable, StartGate {
   /** The partition's records, chunk by chunk; ends when the assignment does. */
   get chunks(): Stream.Stream<RecordChunk> {
     return Stream.fromQueue(this.#queue)
+  }
+
+  /** Text that each commit carries. */
+  get metadata(): string | undefined {
+    const { metadata, epoch } = this.#options
+    return CommitMetadata.withEpoch(metadata, this.order?.epochAt(this.position()) ?? epoch)
+  }
+
+  /** The same without what changes with the position. */
+  get fixedMetadata(): string | undefined {
+    return this.#options.metadata
+  }
+
+  /** The epoch in force at the position. */
+  get epoch(): number | undefined {
+    return this.order?.epochAt(this.position()) ?? this.#options.epoch
   }
 
   position(): bigint {
@@ -102,7 +122,7 @@ export class Partition implements Committable, StartGate {
   }
 
   finishedAhead(): string | undefined {
-    return this.metadata === undefined ? undefined : this.due?.finishedText
+    return this.#options.metadata === undefined ? undefined : this.due?.finishedText
   }
 
   /** How long the position has not moved although there is lag, since the first question that found it so. */
@@ -266,6 +286,12 @@ export class Partition implements Committable, StartGate {
   /** Answers the number of the record in the tracker. A record that waited for its due time has one already. */
   begin(record: ConsumerRecord): number {
     return this.due?.sequenceOf(record) ?? this.tracker.begin(record)
+  }
+
+  /** A record is done with. Where the partition is part of a unit, its key may hold it until it is free. */
+  finish(sequence: number): void {
+    if (this.order === undefined) this.tracker.finish(sequence)
+    else this.order.finish(sequence)
   }
 
   /** The next fetched chunk, if one is here. */

@@ -22,6 +22,8 @@ export interface PartitionOptions extends Assigned {
   readonly committed: bigint
   /** Text that each commit of the partition carries. */
   readonly metadata?: string | undefined
+  /** The epoch in force at the position, in a retry topic of a binding that keeps order per key. */
+  readonly epoch?: number | undefined
   /** The former owner had finished these records behind the committed offset, as its commit says. */
   readonly finishedAhead?: string | undefined
   /** One past the last offset that is known of the log. */

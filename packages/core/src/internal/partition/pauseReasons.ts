@@ -11,7 +11,7 @@ export type PauseReasons = number
 
 const bits: Readonly<Record<PauseReason, number>> = {
   ...{ operator: 1, breaker: 2, delay: 4, backpressure: 8, shutdown: 16 },
-  ...{ unreadable: 32, fleet: 64 }
+  ...{ unreadable: 32, fleet: 64, order: 128 }
 }
 
 const all = Object.keys(bits) as ReadonlyArray<PauseReason>

@@ -11,7 +11,7 @@ import type { TargetTopics } from "./targetTopics.ts"
 export interface CopyAddress {
   /** The source's partition for a copy without key, so that neighbours stay together; undefined where the target has no such partition. */
   readonly samePartition: (copy: Copy) => Effect.Effect<number | undefined>
-  /** The record to publish. A copy without a key goes to `partition`, one with a key where that leads. */
+  /** The record to publish. A copy that names its partition goes there, one without a key to `partition`, one with a key where that leads. */
   readonly producerRecord: (copy: Copy, partition: number | undefined) => ProducerRecord
   /** The record to publish, with its partition. */
   readonly recordOf: (copy: Copy) => Effect.Effect<ProducerRecord>
@@ -27,9 +27,10 @@ export const make = (definition: BindingDefinition<unknown>, topics: TargetTopic
     const { key, value } = record
     const compression = copy.compression ?? (copyCompression === "source" ? record.compression : copyCompression)
     const compressed = compression === undefined ? undefined : { compression }
-    return partition === undefined || key !== null
+    const chosen = copy.toPartition ?? (key === null ? partition : undefined)
+    return chosen === undefined
       ? { topic, key, value, headers, ...compressed }
-      : { topic, key, value, headers, partition, ...compressed }
+      : { topic, key, value, headers, partition: chosen, ...compressed }
   }
   const partitionsOf = (topic: string) =>
     Effect.flatMap(topics.partitionsOf(topic), (partitions) =>
@@ -45,7 +46,7 @@ export const make = (definition: BindingDefinition<unknown>, topics: TargetTopic
     samePartition,
     producerRecord,
     recordOf: (copy) =>
-      copy.record.key === null
+      copy.record.key === null && copy.toPartition === undefined
         ? Effect.map(samePartition(copy), (partition) => producerRecord(copy, partition))
         : Effect.succeed(producerRecord(copy, undefined)),
     heal: (error, topic) => {

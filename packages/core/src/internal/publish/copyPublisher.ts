@@ -100,7 +100,7 @@ export const make = Effect.fnUntraced(function* (
         )
       )
     return Effect.suspend(() => {
-      const keyless = copies.find(({ record }) => record.key === null)
+      const keyless = copies.find(({ record, toPartition }) => record.key === null && toPartition === undefined)
       const sent = keyless === undefined ? sendAt(undefined) : Effect.flatMap(address.samePartition(keyless), sendAt)
       // This fails only when there is no producer.
       return Effect.catch(sent, (error) => Effect.sync(() => copies.forEach(answerRefused(error))))

@@ -22,6 +22,8 @@ export interface Copy {
   readonly record: ConsumerRecord
   /** The target topic. */
   readonly topic: string
+  /** The partition of the target topic. Default: where the key leads. */
+  readonly toPartition?: number
   /** All headers of the copy. */
   readonly headers: ReadonlyArray<Header>
   /** The codec to publish it with. Default: as the binding says. */

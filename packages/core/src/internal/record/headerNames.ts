@@ -72,6 +72,14 @@ export const copyOwner = "x-eventbus-copy-owner"
 /** Owner, tier and delivery number in one short header, for a copy that has no room for more. */
 export const compactMark = "x-eventbus-copy"
 
+/** Order per key (`record/orderHeaders.ts`): they make a copy the lock of its key, or a claim. */
+export const orderOffset = "x-eventbus-order-offset"
+export const orderHop = "x-eventbus-order-hop"
+export const orderKind = "x-eventbus-order-kind"
+export const orderEpoch = "x-eventbus-order-epoch"
+export const orderNext = "x-eventbus-order-next"
+export const orderBond = "x-eventbus-order-bond"
+
 const rewritten: ReadonlySet<string> = new Set([
   originalTopic,
   originalPartition,
@@ -100,10 +108,21 @@ const rewritten: ReadonlySet<string> = new Set([
   replayBond,
   runId,
   copyOwner,
-  compactMark
+  compactMark,
+  orderOffset,
+  orderHop,
+  orderKind,
+  orderEpoch,
+  orderNext,
+  orderBond
 ])
 
 const trail = /^x-eventbus-(trail|tier\d+-(exception|exhausted-at|attempts))$/
+
+const order: ReadonlySet<string> = new Set([orderOffset, orderHop, orderKind, orderEpoch, orderNext, orderBond])
+
+/** Whether this is a header of order per key. */
+export const isOrder = (key: string): boolean => order.has(key)
 
 /** Whether this is a header of the trail, in either form. */
 export const isTrail = (key: string): boolean => trail.test(key)

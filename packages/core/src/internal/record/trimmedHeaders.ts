@@ -11,13 +11,15 @@ import * as Spring from "./springHeaders.ts"
 /**
  * Trims the headers of a copy that its topic refused `times` times as too large (ruling 22). The first time drops error message, stack trace and trail of every set. The
  * second time keeps origin, reason, owner, replays, run, tier and delivery number. The third time keeps owner, tier and delivery number. The fourth time these three
- * become one short header. The user's own headers and the value always stay.
+ * become one short header. The user's own headers and the value always stay, and so do those that make the copy the lock of its key.
  */
 export const trim = (headers: ReadonlyArray<Header>, times: number): ReadonlyArray<Header> => {
   if (times === 1) return DeadLetterHeaders.withoutDiagnostics(headers).filter(({ key }) => !Spring.isDiagnostic(key))
   if (times > 3) return compacted(headers)
   const kept = times === 2 ? essential : position
-  return withoutOtherFormats(headers).filter(({ key }) => kept.has(key) || !Names.isRewritten(key))
+  return withoutOtherFormats(headers).filter(
+    ({ key }) => kept.has(key) || Names.isOrder(key) || !Names.isRewritten(key)
+  )
 }
 
 const compacted = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
@@ -26,7 +28,7 @@ const compacted = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
   if (mark === undefined) return own
   const [tier, attempt] = [Names.retryTier, Names.retryAttempt].map((name) => HeaderValues.last(headers, name))
   const delivery = tier && attempt ? { tier, attempt } : undefined
-  return [...own, CompactMark.header(mark.topic, mark.groupId, delivery)]
+  return [...own, ...headers.filter(({ key }) => Names.isOrder(key)), CompactMark.header(mark.topic, mark.groupId, delivery)]
 }
 
 /**

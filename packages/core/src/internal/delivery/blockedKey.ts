@@ -1,0 +1,53 @@
+/**
+ * Keys that have waited for too long: what follows them so far is dead-lettered in order, reason `KEY_BLOCKED`, and the key goes on behind it. A held record becomes the dead
+ * letter that it was, with its own reason.
+ */
+import { KeyBlocked } from "../../EventBusError.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import * as Failures from "../failure/failure.ts"
+import type { Entry } from "../order/entry.ts"
+import * as LockCopies from "../order/lockCopies.ts"
+import type { Unit } from "../order/unit.ts"
+import type { ResultWithCopy } from "../record/deliveryResult.ts"
+import * as Names from "../record/headerNames.ts"
+import * as HeaderValues from "../record/headerValues.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
+import type { ConsumerContext } from "./consumerContext.ts"
+import { deadLetter, retryStateOf } from "./routing.ts"
+
+/** Gives up keys whose record has been held for longer than `holdFor`. */
+export const expire = (context: ConsumerContext<unknown>, unit: Unit): void => {
+  const nowMillis = context.clock.currentTimeMillisUnsafe()
+  const { holdForMillis } = context.definition.perKey
+  for (const entry of unit.table.values()) {
+    if (entry.held === undefined || entry.isDraining) continue
+    if (nowMillis - heldSinceMillis(entry, entry.held) >= holdForMillis) unit.giveUpHeld(entry, unit.mainPosition)
+  }
+}
+
+/** Since when a record is held, epoch milliseconds: from its failure on, whoever held it first. */
+const heldSinceMillis = (entry: Entry, { headers }: ConsumerRecord): number =>
+  HeaderValues.timestamp(HeaderValues.last(headers, Names.dltTimestamp)) ?? entry.lockedMillis
+
+/** The dead letter of a record that is given up without an attempt. */
+export const letterOf = (
+  context: ConsumerContext<unknown>,
+  unit: Unit,
+  entry: Entry,
+  record: ConsumerRecord
+): ResultWithCopy => {
+  const { definition } = context
+  const { main } = unit.options
+  const state = retryStateOf(context, main, record)
+  const error = new KeyBlocked({ binding: BindingKey.label(definition), ...at(record), behind: entry.offset })
+  const failed = {
+    ...{ attempts: 0, failure: Failures.fromUnknown(error), state },
+    firstFailureMillis: context.clock.currentTimeMillisUnsafe()
+  }
+  const result = deadLetter(context, main, record, failed, "KEY_BLOCKED")
+  const { held } = entry
+  if (held === undefined || record.offset !== entry.offset) return result
+  return { ...result, copy: LockCopies.letterOfHeld(held, result.copy, definition.groupId) }
+}
+
+const at = ({ topic, partition, offset }: ConsumerRecord) => ({ topic, partition, offset })

@@ -1,0 +1,151 @@
+/**
+ * Units of a consumer (`orderingMode: "PER_KEY"`): a source partition and the same partition of each of its retry topics.
+ *
+ * A partition joins its unit when it is opened. Once all parts are here, the unit begins; until then each of them is paused for reason `order`, and nothing of it is handled. When
+ * one part ends, the unit has ended, and the others wait for a new one.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type { Broker, ConsumerSession } from "../../Broker.ts"
+import { partitionKey } from "../../ConsumerRecord.ts"
+import { type ConsumerContext, reportPublishFailed } from "../delivery/consumerContext.ts"
+import { begin } from "../order/begin.ts"
+import type { Unit } from "../order/unit.ts"
+import type { Bodies, UnitCounts } from "../order/unitOptions.ts"
+import * as CommitMetadata from "../partition/commitMetadata.ts"
+import type { Partition } from "../partition/partition.ts"
+import * as Sources from "../settings/sources.ts"
+
+export interface UnitsOptions {
+  readonly context: ConsumerContext<unknown>
+  readonly broker: Broker["Service"]
+  readonly session: Pick<ConsumerSession, "clusterId">
+}
+
+export interface Units {
+  /** Waits until the unit of the partition runs. */
+  readonly join: (partition: Partition) => Effect.Effect<void>
+  /** The partition ends. Answers the other parts of its unit where it had begun: they end with it. */
+  readonly leave: (partition: Partition) => ReadonlyArray<Partition>
+  /** The parts of the same unit, itself included. */
+  readonly partsOf: (partition: Partition) => ReadonlyArray<Partition>
+  /** All units that run. */
+  readonly running: () => ReadonlyArray<Unit>
+  /** The unit that the partition is a part of; undefined while it does not run. */
+  readonly of: (partition: Partition) => Unit | undefined
+  readonly counts: UnitCounts
+}
+
+/** The parts of one unit that are here. */
+interface Seat {
+  readonly source: string
+  readonly partition: number
+  /** By topic. */
+  readonly parts: Map<string, Partition>
+  hasBegun: boolean
+  unit: Unit | undefined
+  readonly ready: Deferred.Deferred<Unit>
+}
+
+export const make = (options: UnitsOptions): Units => {
+  const { context } = options
+  const { definition } = context
+  const seats = new Map<string, Seat>()
+  const bodies: Bodies = { bytes: 0, most: definition.perKey.maxParkedBytes }
+  const counts: UnitCounts = { locks: { retry: 0, next: 0, held: 0, claim: 0 }, reread: 0 }
+
+  const keyOf = ({ topic, partition }: Partition): string =>
+    partitionKey(Sources.ofTopic(definition, topic).topic, partition)
+
+  const seatOf = (partition: Partition): Seat | undefined => {
+    const seat = seats.get(keyOf(partition))
+    return seat?.parts.get(partition.topic) === partition ? seat : undefined
+  }
+
+  const take = (partition: Partition): Seat => {
+    const key = keyOf(partition)
+    const seat = seats.get(key) ?? {
+      ...{ source: Sources.ofTopic(definition, partition.topic).topic, partition: partition.partition },
+      ...{ parts: new Map<string, Partition>(), hasBegun: false, unit: undefined, ready: Deferred.makeUnsafe<Unit>() }
+    }
+    seats.set(key, seat)
+    seat.parts.set(partition.topic, partition)
+    return seat
+  }
+
+  const run = Effect.fnUntraced(function* (seat: Seat, missing: ReadonlyArray<string>) {
+    if (missing.length > 0) return
+    seat.hasBegun = true
+    const unit = yield* beginUnit(options, seat, bodies, counts)
+    const { main, tiers } = unit.options
+    seat.unit = unit
+    for (const [part, partition] of [main, ...tiers].entries()) {
+      partition.order = unit.parts[part]
+      partition.awaitsUnit = undefined
+      partition.removeReason("order")
+    }
+    yield* Effect.forEach([main, ...tiers], (partition) => partition.syncFetch, { discard: true })
+    Deferred.doneUnsafe(seat.ready, Effect.succeed(unit))
+  })
+
+  return {
+    join: (partition) =>
+      Effect.suspend(() => {
+        const seat = take(partition)
+        const topics = topicsOf(definition, seat.source)
+        const missing = topics.filter((topic) => !seat.parts.has(topic))
+        const sinceMillis = context.clock.currentTimeMillisUnsafe()
+        const problem =
+          missing.length === 0 ? "it begins" : `partition ${seat.partition} of ${missing.join(", ")} is not assigned here`
+        for (const part of seat.parts.values()) part.awaitsUnit = { problem, sinceMillis }
+        return Effect.andThen(run(seat, missing), Effect.asVoid(Deferred.await(seat.ready)))
+      }),
+    leave: (partition) => {
+      const seat = seatOf(partition)
+      if (seat === undefined) return []
+      seat.parts.delete(partition.topic)
+      if (!seat.hasBegun) return []
+      seats.delete(keyOf(partition))
+      if (seat.unit !== undefined) bodies.bytes -= bytesOf(seat.unit)
+      return Array.from(seat.parts.values())
+    },
+    partsOf: (partition) => Array.from(seatOf(partition)?.parts.values() ?? [partition]),
+    running: () => Array.from(seats.values()).flatMap(({ unit }) => unit ?? []),
+    of: (partition) => seatOf(partition)?.unit,
+    counts
+  }
+}
+
+const topicsOf = (definition: ConsumerContext<unknown>["definition"], source: string): ReadonlyArray<string> => [
+  source,
+  ...Sources.ofTopic(definition, source).tiers.topics.map(({ topic }) => topic)
+]
+
+/** Bodies of followers that end with their unit. */
+const bytesOf = ({ table }: Unit): number =>
+  Array.from(table.values()).reduce((sum, { followers }) => sum + followers.bytes, 0)
+
+const beginUnit = (
+  { context, broker, session }: UnitsOptions,
+  seat: Seat,
+  bodies: Bodies,
+  counts: UnitCounts
+): Effect.Effect<Unit> => {
+  const definition = Sources.ofTopic(context.definition, seat.source)
+  const main = seat.parts.get(seat.source)!
+  const tiers = definition.tiers.topics.map(({ topic }) => seat.parts.get(topic)!)
+  const { topic, partition, generation } = main
+  const topicId = CommitMetadata.topicIdOf(main.fixedMetadata)
+  return begin({
+    ...{ definition, main, tiers, broker, generation, bodies, counts },
+    ...{ clock: context.clock, committer: context.committer, copyPublisher: context.copyPublisher },
+    bond: { topic, partition, topicId, clusterId: session.clusterId, groupId: definition.groupId },
+    onRefused: (record, target, error, attempt) =>
+      reportPublishFailed(context, main, record, { topic: target, isDeadLetter: false }, error, attempt),
+    onProblem: (problem) => {
+      for (const part of seat.parts.values()) {
+        if (part.awaitsUnit !== undefined) part.awaitsUnit = { ...part.awaitsUnit, problem }
+      }
+    }
+  })
+}

@@ -1,0 +1,92 @@
+/**
+ * A parked key: its lock, what is done, and what follows.
+ */
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { LockKind } from "../record/orderHeaders.ts"
+import { Followers } from "./followers.ts"
+
+/** A record that has begun in a part of the unit, and is not finished while its key needs it. */
+export interface Slot {
+  /** 0 is the main topic, then the retry topics in the order of the tiers. */
+  readonly part: number
+  readonly sequence: number
+}
+
+/** A lock that is on its way to its topic. */
+export interface Move {
+  /** What is finished when it is acknowledged: the slot of the lock before, and superseded locks that were read meanwhile. */
+  readonly slots: Array<Slot>
+}
+
+export class Entry {
+  readonly key: string
+  readonly keyBytes: Uint8Array
+  /** Everything of the key below this offset of the source is done. With `hop`, it tells the key's lock from all others. */
+  offset: bigint
+  hop: number
+  /** Undefined until the first lock: the dead letter of the head is on its way, or acknowledged. */
+  kind: LockKind | undefined = undefined
+  epoch: number
+  /** The part that the lock lies in. */
+  part = 0
+  /** The first offset of a follower, at the earliest. What comes again below it is done. */
+  from: bigint
+  /** Everything of the key below it is done. */
+  doneTo: bigint
+  /** Followers in memory, the next one in front. */
+  readonly followers = new Followers()
+  /** From this offset on followers are in the source alone; undefined when all are in memory. */
+  evictedFrom: bigint | undefined = undefined
+  /** What is finished when the key is free, or when a higher lock is acknowledged. */
+  slot: Slot | undefined = undefined
+  /** Set while a lock is on its way. */
+  move: Move | undefined = undefined
+  /** Whether a dead letter of the head is on its way. */
+  awaitsLetter = false
+  /** By part: the highest offset of a lock of this key; -1 without one. */
+  readonly copies: Array<bigint>
+  /** Whether the lock has been read, and its slot is ours. */
+  adopted = false
+  /** Whether its followers are handled now, or wait for their turn to be. */
+  isDraining = false
+  /** Whether nothing is left to do, as far as is known. */
+  isIdle = false
+  /** The key is free, and stands here only until the main topic has passed what is done. */
+  isGone = false
+  /** Followers below this offset are dead-lettered, reason `KEY_BLOCKED`. */
+  blockedTo = 0n
+  /** The held record, once it is read. */
+  held: ConsumerRecord | undefined = undefined
+  /** Since when the key is parked, epoch milliseconds. */
+  readonly sinceMillis: number
+  /** Called when followers have been read, or when there are none left to read. */
+  onRead: () => void = () => {}
+  /** When its last lock was made, epoch milliseconds. */
+  lockedMillis: number
+  /** Followers that were handled since the last lock. */
+  handledSince = 0
+  /** Since when its lock stands in front of its tier and cannot leave, epoch milliseconds. */
+  stuckSinceMillis: number | undefined = undefined
+
+  constructor(key: string, keyBytes: Uint8Array, offset: bigint, epoch: number, parts: number, nowMillis: number) {
+    this.key = key
+    this.keyBytes = keyBytes
+    this.offset = offset
+    this.hop = 0
+    this.epoch = epoch
+    this.from = offset + 1n
+    this.doneTo = offset
+    this.copies = new Array<bigint>(parts).fill(-1n)
+    this.sinceMillis = nowMillis
+    this.lockedMillis = nowMillis
+  }
+
+  get hasFollowers(): boolean {
+    return this.followers.length > 0 || this.evictedFrom !== undefined
+  }
+}
+
+const latin1 = new TextDecoder("latin1")
+
+/** A key as text, one character for each byte. */
+export const textOf = (key: Uint8Array): string => latin1.decode(key)

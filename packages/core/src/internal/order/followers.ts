@@ -1,0 +1,53 @@
+/**
+ * The followers of one key that are in memory, in the order of their offsets.
+ */
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+
+/** Taken ones are dropped from the array when there are this many. */
+const mostTaken = 1_024
+
+export class Followers {
+  #records: Array<ConsumerRecord | undefined> = []
+  #taken = 0
+  bytes = 0
+
+  get length(): number {
+    return this.#records.length - this.#taken
+  }
+
+  get first(): ConsumerRecord | undefined {
+    return this.#records[this.#taken]
+  }
+
+  add(record: ConsumerRecord): void {
+    this.#records.push(record)
+    this.bytes += bytesOf(record)
+  }
+
+  /** Puts one in front of all others. */
+  addFirst(record: ConsumerRecord): void {
+    this.#records = [record, ...this.#records.slice(this.#taken)]
+    this.#taken = 0
+    this.bytes += bytesOf(record)
+  }
+
+  /** Drops the first one, and answers its bytes. */
+  drop(): number {
+    const record = this.first
+    if (record === undefined) return 0
+    this.#records[this.#taken++] = undefined
+    if (this.#taken >= mostTaken || this.#taken === this.#records.length) {
+      this.#records = this.#records.slice(this.#taken)
+      this.#taken = 0
+    }
+    const bytes = bytesOf(record)
+    this.bytes -= bytes
+    return bytes
+  }
+}
+
+/** What an object costs beside its bytes. */
+const objectBytes = 64
+
+export const bytesOf = ({ key, value }: ConsumerRecord): number =>
+  objectBytes + (key?.length ?? 0) + (value?.length ?? 0)

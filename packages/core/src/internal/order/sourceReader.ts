@@ -1,0 +1,112 @@
+/**
+ * Reads followers again that are in the source alone. One pass serves every parked key on its way: a restart reads the source once, and not once for each key.
+ *
+ * A pass begins at the first follower that somebody waits for, and ends where the main topic's own records begin. It stops early when nobody has room for more.
+ */
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Schedule from "effect/Schedule"
+import type { Broker, Reader } from "../../Broker.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import { type Entry, textOf } from "./entry.ts"
+import type { Unit } from "./unit.ts"
+
+export interface SourceReaderOptions {
+  readonly broker: Broker["Service"]
+  /** Whether a record of the source is for this group: a replay for another one is not. */
+  readonly isOurs: (record: ConsumerRecord) => boolean
+  /** Followers were read again. */
+  readonly onRead: (records: number) => void
+  /** Retention has passed followers of parked keys. */
+  readonly onGone: (from: bigint, to: bigint) => void
+}
+
+/** Waits between attempts to read: 100 ms doubling up to 5 s. */
+const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
+
+/** Reads whenever somebody waits for followers, until it is interrupted. */
+export const run = Effect.fnUntraced(function* (unit: Unit, options: SourceReaderOptions) {
+  const work = Latch.makeUnsafe(unit.evicted.size > 0)
+  unit.onWork = () => work.openUnsafe()
+  const { isolationLevel } = unit.options.definition
+  yield* work.await
+  const reader = yield* Effect.orDie(Effect.retry(options.broker.reader({ isolationLevel }), again))
+  // The first pass is for all of them: the locks of a former owner say where their followers are.
+  yield* pass(unit, reader, options, Array.from(unit.evicted))
+  while (true) {
+    work.closeUnsafe()
+    const waiting = Array.from(unit.evicted).filter(({ isDraining, followers }) => isDraining && followers.length === 0)
+    if (waiting.length === 0) yield* work.await
+    else yield* pass(unit, reader, options, waiting)
+  }
+})
+
+const pass = Effect.fnUntraced(function* (
+  unit: Unit,
+  reader: Reader,
+  options: SourceReaderOptions,
+  waiting: ReadonlyArray<Entry>
+) {
+  const starts = waiting.flatMap(({ evictedFrom }) => evictedFrom ?? [])
+  if (starts.length === 0) return
+  const full = new Set<Entry>()
+  const { topic, partition } = unit.options.main
+  let at = starts.reduce((least, each) => (each < least ? each : least))
+  if (at >= unit.mainPosition) advance(unit, at, at, full)
+  while (at < unit.mainPosition && !unit.stopping && isWanted(unit, at, full)) {
+    const found = yield* Effect.orDie(Effect.retry(reader.read({ topic, partition, offset: at }), again))
+    if (found._tag === "Fetched") {
+      const { records, nextOffset } = found.chunk
+      options.onRead(serve(unit, at, records, full, options))
+      if (nextOffset === at) yield* Effect.sleep("100 millis")
+      at = advance(unit, at, nextOffset, full)
+    } else {
+      const to = found._tag === "Unreadable" ? found.lastOffset + 1n : found.logStart
+      if (found._tag === "OutOfRange" && to > at) options.onGone(at, to)
+      at = advance(unit, at, to > at ? to : unit.mainPosition, full)
+    }
+  }
+})
+
+/** Whether a key has room for followers from here on. */
+const isWanted = (unit: Unit, at: bigint, full: ReadonlySet<Entry>): boolean => {
+  for (const entry of unit.evicted) if (entry.evictedFrom! >= at && !full.has(entry)) return true
+  return false
+}
+
+/** Hands records to the keys that they follow. A key whose followers begin before this part of the source gets none of it. */
+const serve = (
+  unit: Unit,
+  from: bigint,
+  records: ReadonlyArray<ConsumerRecord>,
+  full: Set<Entry>,
+  { isOurs }: SourceReaderOptions
+): number => {
+  const end = unit.mainPosition
+  let served = 0
+  for (const record of records) {
+    if (record.offset >= end) break
+    const entry = record.key === null ? undefined : unit.table.get(textOf(record.key))
+    const first = entry?.evictedFrom
+    if (entry === undefined || first === undefined || first < from || record.offset < first || full.has(entry)) continue
+    if (!isOurs(record)) continue
+    if (!unit.remember(entry, record)) full.add(entry)
+    else {
+      entry.evictedFrom = record.offset + 1n
+      served++
+    }
+  }
+  return served
+}
+
+/** Everything below `to` was looked at. Answers where the pass goes on. */
+const advance = (unit: Unit, from: bigint, to: bigint, full: ReadonlySet<Entry>): bigint => {
+  const end = to < unit.mainPosition ? to : unit.mainPosition
+  for (const entry of Array.from(unit.evicted)) {
+    const first = entry.evictedFrom!
+    const isRead = first < end || end >= unit.mainPosition
+    if (first >= from && !full.has(entry) && isRead) unit.readTo(entry, first > end ? first : end)
+    if (entry.followers.length > 0 || entry.evictedFrom === undefined) entry.onRead()
+  }
+  return end
+}

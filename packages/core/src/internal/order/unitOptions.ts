@@ -1,0 +1,42 @@
+/**
+ * What a unit works with: a partition of a source, the same partition of each of its retry topics, and the parts of its consumer.
+ */
+import type * as Clock from "effect/Clock"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { Committer } from "../partition/committer.ts"
+import type { Partition } from "../partition/partition.ts"
+import type { CopyPublisher } from "../publish/copyPublisher.ts"
+import type * as OrderHeaders from "../record/orderHeaders.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+
+/** The bodies of followers that all units of a consumer hold in memory, in bytes. */
+export interface Bodies {
+  bytes: number
+  readonly most: number
+}
+
+/** What the units of a consumer have done so far, for metrics. */
+export interface UnitCounts {
+  /** Locks, by kind. */
+  readonly locks: { retry: number; next: number; held: number; claim: number }
+  /** Followers that were read from the source again. */
+  reread: number
+}
+
+export interface UnitOptions {
+  /** The binding as it reads this source. */
+  readonly definition: BindingDefinition<unknown>
+  readonly main: Partition
+  /** In the order of the binding's retry topics. */
+  readonly tiers: ReadonlyArray<Partition>
+  readonly bond: OrderHeaders.Bond
+  readonly epoch: number
+  readonly clock: Clock.Clock
+  readonly committer: Committer
+  readonly copyPublisher: CopyPublisher
+  readonly bodies: Bodies
+  readonly counts: UnitCounts
+  /** A lock was refused. It is published again. */
+  readonly onRefused: (record: ConsumerRecord, topic: string, error: BrokerError, attempt: number) => void
+}

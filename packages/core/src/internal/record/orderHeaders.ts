@@ -1,0 +1,133 @@
+/**
+ * The headers by which a record of a retry topic takes part in order per key (`orderingMode: "PER_KEY"`, connector rulings of order per key).
+ *
+ * A **lock** is a copy with these headers: it says that everything of its key below `offset` is done. A **claim** has no key: from it on, locks of a lower epoch are void. They
+ * are bound to the group, and to the source partition in one cluster and one incarnation of its topic. Headers are untrusted input (ruling 14): a record whose bond is not
+ * that of its reader is no lock, and is retried without order.
+ */
+import type { ConsumerRecord, Header, TopicPartition } from "../../ConsumerRecord.ts"
+import { number } from "./deadLetterHeaders.ts"
+import * as Names from "./headerNames.ts"
+import * as HeaderValues from "./headerValues.ts"
+
+/**
+ * - `retry`: the record at `offset` waits for its delivery.
+ * - `next`: from `offset` on nothing is done; the lock has no body.
+ * - `held`: the record at `offset` waits for an operator.
+ */
+export type LockKind = "retry" | "next" | "held"
+
+/** An operator's decision about a held record. */
+export type Verb = "retry-held" | "skip-held"
+
+export interface Lock {
+  readonly kind: LockKind
+  /** Everything of the key below this offset of the source is done. */
+  readonly offset: bigint
+  /** Counts the locks of one offset, from 1. The highest pair of offset and hop is the key's lock. */
+  readonly hop: number
+  readonly epoch: number
+  /** Where the first follower can be. */
+  readonly next: bigint
+}
+
+export interface Claim {
+  readonly kind: "claim"
+  readonly epoch: number
+}
+
+export interface Command {
+  readonly kind: Verb
+  /** The offset of the held record. */
+  readonly offset: bigint
+}
+
+/** The source partition that the offsets are of, and the group. */
+export interface Bond extends TopicPartition {
+  readonly clusterId: string
+  /** Undefined when the cluster gives none (Kafka before 2.8). */
+  readonly topicId: string | undefined
+  readonly groupId: string
+}
+
+const encoder = new TextEncoder()
+
+const text = (key: string, value: string): Header => ({ key, value: encoder.encode(value) })
+
+const bondText = ({ clusterId, topicId = "", topic, partition, groupId }: Bond): string =>
+  [clusterId, topicId, topic, partition, groupId].join("/")
+
+export const ofLock = (bond: Bond, { kind, offset, hop, epoch, next }: Lock): ReadonlyArray<Header> => [
+  text(Names.orderKind, kind),
+  number(Names.orderOffset, offset),
+  number(Names.orderHop, hop),
+  number(Names.orderEpoch, epoch),
+  number(Names.orderNext, next),
+  text(Names.orderBond, bondText(bond))
+]
+
+export const ofClaim = (bond: Bond, epoch: number): ReadonlyArray<Header> => [
+  text(Names.orderKind, "claim"),
+  number(Names.orderEpoch, epoch),
+  text(Names.orderBond, bondText(bond))
+]
+
+export const ofCommand = (bond: Bond, { kind, offset }: Command): ReadonlyArray<Header> => [
+  text(Names.orderKind, kind),
+  number(Names.orderOffset, offset),
+  text(Names.orderBond, bondText(bond))
+]
+
+/** A record of another incarnation of the source topic, or of another cluster. */
+export interface Stranger {
+  readonly kind: "stranger"
+  /** The bond that the record names. */
+  readonly bond: string
+}
+
+/** Epochs fit a number exactly. */
+const maxEpoch = Number.MAX_SAFE_INTEGER
+const maxHop = 1_000_000_000
+
+const kinds: ReadonlySet<string> = new Set<LockKind>(["retry", "next", "held"])
+const verbs: ReadonlySet<string> = new Set<Verb>(["retry-held", "skip-held"])
+
+/** Whether it waits for no delivery: it takes part in order per key, and is no lock of a record that waits. */
+export const isAtOnce = (record: ConsumerRecord): boolean => {
+  const kind = HeaderValues.last(record.headers, Names.orderKind)
+  return kind !== undefined && HeaderValues.text(kind) !== "retry"
+}
+
+/** Whether it is a claim, a command, or a lock without a record to deliver, whosever it is: no handler may see it. */
+export const isForNoHandler = (record: ConsumerRecord): boolean => {
+  const kind = HeaderValues.text(HeaderValues.last(record.headers, Names.orderKind))
+  return kind === "claim" || kind === "next" || (kind !== undefined && verbs.has(kind))
+}
+
+/** Reads a record of a retry topic. Undefined for one that takes no part: it is retried without order. */
+export const read = (record: ConsumerRecord, bond: Bond): Lock | Claim | Command | Stranger | undefined => {
+  const kind = HeaderValues.text(HeaderValues.last(record.headers, Names.orderKind))
+  if (kind === undefined) return undefined
+  const bound = HeaderValues.text(HeaderValues.last(record.headers, Names.orderBond)) ?? ""
+  if (bound !== bondText(bond)) return isOfSameSource(bound, bond) ? { kind: "stranger", bond: bound } : undefined
+  const epoch = HeaderValues.wholeNumber(HeaderValues.last(record.headers, Names.orderEpoch), 0, maxEpoch)
+  if (kind === "claim") return epoch === undefined ? undefined : { kind, epoch }
+  const offset = HeaderValues.offset(HeaderValues.last(record.headers, Names.orderOffset))
+  if (offset === undefined || record.key === null) return undefined
+  if (isVerb(kind)) return { kind, offset }
+  const hop = HeaderValues.wholeNumber(HeaderValues.last(record.headers, Names.orderHop), 1, maxHop)
+  const next = HeaderValues.offset(HeaderValues.last(record.headers, Names.orderNext))
+  if (!isLockKind(kind) || hop === undefined || next === undefined || epoch === undefined) return undefined
+  return { kind, offset, hop, epoch, next }
+}
+
+const isLockKind = (kind: string): kind is LockKind => kinds.has(kind)
+const isVerb = (kind: string): kind is Verb => verbs.has(kind)
+
+export const isLock = (read: Lock | Claim | Command | Stranger): read is Lock => isLockKind(read.kind)
+
+/** Whether the bond names this group and source partition, of whichever cluster and incarnation. */
+const isOfSameSource = (bound: string, { topic, partition, groupId }: Bond): boolean => {
+  const [, , boundTopic, boundPartition, ...group] = bound.split("/")
+  return boundTopic === topic && boundPartition === String(partition) && group.join("/") === groupId
+}
