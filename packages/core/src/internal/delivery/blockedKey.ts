@@ -2,8 +2,9 @@
  * Keys that have waited for too long: what follows them so far is dead-lettered in order, reason `KEY_BLOCKED`, and the key goes on behind it. A held record becomes the dead
  * letter that it was, with its own reason.
  */
-import { KeyBlocked } from "../../EventBusError.ts"
+
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import { KeyBlocked } from "../../EventBusError.ts"
 import * as Failures from "../failure/failure.ts"
 import type { Entry } from "../order/entry.ts"
 import * as LockCopies from "../order/lockCopies.ts"

@@ -217,7 +217,11 @@ class FollowerRecord<R> implements RecordInWork<R>, StartGate {
   #publish(result: ResultWithCopy): Effect.Effect<boolean> {
     const { context, unit } = this.#shared
     const entry = this.#entry
-    if (this.partition.stopping) return Effect.as(Effect.sync(() => this.#abandon(result)), false)
+    if (this.partition.stopping)
+      return Effect.as(
+        Effect.sync(() => this.#abandon(result)),
+        false
+      )
     unit.shift(entry)
     const leaving = unit.moveOn(entry, this.record.offset, result)
     const { move } = entry

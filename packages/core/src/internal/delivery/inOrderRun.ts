@@ -94,8 +94,7 @@ export class InOrderRun<R> implements RecordInWork<R> {
 
   readonly #goesOn = (): boolean => {
     if (this.#order !== undefined) this.#passOver(this.#order)
-    if (this.hasNext() && this.partition.open && !this.isOverdue() && !this.isAhead() && !this.isCrowded())
-      return true
+    if (this.hasNext() && this.partition.open && !this.isOverdue() && !this.isAhead() && !this.isCrowded()) return true
     // The loop may begin again much later.
     this.#handledMillis = undefined
     return false

@@ -96,7 +96,9 @@ export const make = (options: UnitsOptions): Units => {
         const missing = topics.filter((topic) => !seat.parts.has(topic))
         const sinceMillis = context.clock.currentTimeMillisUnsafe()
         const problem =
-          missing.length === 0 ? "it begins" : `partition ${seat.partition} of ${missing.join(", ")} is not assigned here`
+          missing.length === 0
+            ? "it begins"
+            : `partition ${seat.partition} of ${missing.join(", ")} is not assigned here`
         for (const part of seat.parts.values()) part.awaitsUnit = { problem, sinceMillis }
         return Effect.andThen(run(seat, missing), Effect.asVoid(Deferred.await(seat.ready)))
       }),

@@ -36,7 +36,12 @@ export interface Sources {
 
 export type Outcome = Pick<DeliveryResult, "settlement" | "attempts" | "target">
 
-const deadLetterReasons: ReadonlyArray<DeadLetterReason> = ["NON_RETRYABLE", "RETRIES_EXHAUSTED", "MANUAL", "KEY_BLOCKED"]
+const deadLetterReasons: ReadonlyArray<DeadLetterReason> = [
+  "NON_RETRYABLE",
+  "RETRIES_EXHAUSTED",
+  "MANUAL",
+  "KEY_BLOCKED"
+]
 const durationMillis = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000]
 const retries = [0, 1, 2, 3, 5, 10, 20, 50]
 const batchSizes = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000]

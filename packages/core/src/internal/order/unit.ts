@@ -435,7 +435,8 @@ export class Unit {
 
   #isFree(entry: Entry): boolean {
     const { slot } = entry
-    if (!entry.isIdle || entry.isGone || entry.move !== undefined || slot === undefined || entry.hasFollowers) return false
+    if (!entry.isIdle || entry.isGone || entry.move !== undefined || slot === undefined || entry.hasFollowers)
+      return false
     return this.#tiers.every(({ partition }, index) => this.#isCovered(entry, slot, partition, index + 1))
   }
 
@@ -496,7 +497,8 @@ export class Unit {
 
   /** Takes a decision about the record that a key is held by. False when the key is not held at this offset. */
   command(entry: Entry, { kind, offset }: OrderHeaders.Command): boolean {
-    if (entry.held === undefined || entry.offset !== offset || entry.move !== undefined || entry.isDraining) return false
+    if (entry.held === undefined || entry.offset !== offset || entry.move !== undefined || entry.isDraining)
+      return false
     if (kind === "skip-held") this.giveUpHeld(entry, offset + 1n)
     else this.#reopen(entry)
     return true
@@ -557,9 +559,7 @@ class Part implements OrderedPart {
   }
 
   take(record: ConsumerRecord, sequence: number): boolean {
-    return this.#part === 0
-      ? this.#unit.takeMain(record, sequence)
-      : this.#unit.takeTier(this.#part, record, sequence)
+    return this.#part === 0 ? this.#unit.takeMain(record, sequence) : this.#unit.takeTier(this.#part, record, sequence)
   }
 
   park(record: ConsumerRecord, sequence: number, result: ResultWithCopy): ResultWithCopy {

@@ -28,7 +28,11 @@ const compacted = (headers: ReadonlyArray<Header>): ReadonlyArray<Header> => {
   if (mark === undefined) return own
   const [tier, attempt] = [Names.retryTier, Names.retryAttempt].map((name) => HeaderValues.last(headers, name))
   const delivery = tier && attempt ? { tier, attempt } : undefined
-  return [...own, ...headers.filter(({ key }) => Names.isOrder(key)), CompactMark.header(mark.topic, mark.groupId, delivery)]
+  return [
+    ...own,
+    ...headers.filter(({ key }) => Names.isOrder(key)),
+    CompactMark.header(mark.topic, mark.groupId, delivery)
+  ]
 }
 
 /**
