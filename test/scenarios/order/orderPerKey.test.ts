@@ -5,7 +5,7 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
 import { advance, bytes, scenario, start } from "../bus.ts"
 
-class Down extends Data.TaggedError("Down")<{}> {}
+class Down extends Data.TaggedError("Down") {}
 
 interface Given {
   readonly order: "partition" | "key"

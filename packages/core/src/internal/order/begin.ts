@@ -189,7 +189,7 @@ const entryOf = (
   entry.from = lock.kind === "next" ? lock.offset : lock.offset + 1n
   for (const scan of scans) entry.copies[scan.part] = scan.last.get(key) ?? -1n
   // Nothing of the key lies between its lock and where the lock says that its first follower can be.
-  const first = entry.from > lock.next ? entry.from : lock.next
+  const first = Math.max(entry.from, lock.next)
   if (first < main.position()) unit.evict(entry, first)
   return entry
 }

@@ -51,7 +51,7 @@ const pass = Effect.fnUntraced(function* (
   if (starts.length === 0) return
   const full = new Set<Entry>()
   const { topic, partition } = unit.options.main
-  let at = starts.reduce((least, each) => (each < least ? each : least))
+  let at = starts.reduce((least, each) => Math.min(each, least))
   if (at >= unit.mainPosition) advance(unit, at, at, full)
   while (at < unit.mainPosition && !unit.stopping && isWanted(unit, at, full)) {
     const found = yield* Effect.orDie(Effect.retry(reader.read({ topic, partition, offset: at }), again))
@@ -105,7 +105,7 @@ const advance = (unit: Unit, from: bigint, to: bigint, full: ReadonlySet<Entry>)
   for (const entry of Array.from(unit.evicted)) {
     const first = entry.evictedFrom!
     const isRead = first < end || end >= unit.mainPosition
-    if (first >= from && !full.has(entry) && isRead) unit.readTo(entry, first > end ? first : end)
+    if (first >= from && !full.has(entry) && isRead) unit.readTo(entry, Math.max(first, end))
     if (entry.followers.length > 0 || entry.evictedFrom === undefined) entry.onRead()
   }
   return end

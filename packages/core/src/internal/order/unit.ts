@@ -310,10 +310,12 @@ export class Unit {
       return
     }
     const { entry, move } = held
-    if (move !== undefined) return this.acknowledged(entry, move)
-    entry.awaitsLetter = false
-    entry.doneTo = entry.offset + 1n
-    this.drain(entry)
+    if (move !== undefined) this.acknowledged(entry, move)
+    else {
+      entry.awaitsLetter = false
+      entry.doneTo = entry.offset + 1n
+      this.drain(entry)
+    }
   }
 
   // Records of a retry topic
