@@ -44,7 +44,6 @@ export const make = Effect.fnUntraced(function* <R>(
 ): Effect.fn.Return<Assignments, never, R | Scope.Scope> {
   const scope = yield* Effect.scope
   const services = yield* Effect.context<R>()
-  const { context } = options
   const deletedTopics = DeletedTopics.make(options, scope)
   const partitions: Running.RunningPartitions<R> = { options, services, running: new Map(), closing: new Map() }
   const starts = Starts.make(partitions, scope)

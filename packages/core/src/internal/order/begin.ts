@@ -9,6 +9,7 @@ import * as Schedule from "effect/Schedule"
 import type { Broker, Reader } from "../../Broker.ts"
 import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
+import * as BigInts from "../base/bigInts.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
@@ -189,7 +190,7 @@ const entryOf = (
   entry.from = lock.kind === "next" ? lock.offset : lock.offset + 1n
   for (const scan of scans) entry.copies[scan.part] = scan.last.get(key) ?? -1n
   // Nothing of the key lies between its lock and where the lock says that its first follower can be.
-  const first = Math.max(entry.from, lock.next)
+  const first = BigInts.max(entry.from, lock.next)
   if (first < main.position()) unit.evict(entry, first)
   return entry
 }

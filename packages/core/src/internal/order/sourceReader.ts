@@ -8,6 +8,7 @@ import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
 import type { Broker, Reader } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import * as BigInts from "../base/bigInts.ts"
 import { type Entry, textOf } from "./entry.ts"
 import type { Unit } from "./unit.ts"
 
@@ -51,7 +52,7 @@ const pass = Effect.fnUntraced(function* (
   if (starts.length === 0) return
   const full = new Set<Entry>()
   const { topic, partition } = unit.options.main
-  let at = starts.reduce((least, each) => Math.min(each, least))
+  let at = starts.reduce((least, each) => BigInts.min(each, least))
   if (at >= unit.mainPosition) advance(unit, at, at, full)
   while (at < unit.mainPosition && !unit.stopping && isWanted(unit, at, full)) {
     const found = yield* Effect.orDie(Effect.retry(reader.read({ topic, partition, offset: at }), again))
@@ -105,7 +106,7 @@ const advance = (unit: Unit, from: bigint, to: bigint, full: ReadonlySet<Entry>)
   for (const entry of Array.from(unit.evicted)) {
     const first = entry.evictedFrom!
     const isRead = first < end || end >= unit.mainPosition
-    if (first >= from && !full.has(entry) && isRead) unit.readTo(entry, Math.max(first, end))
+    if (first >= from && !full.has(entry) && isRead) unit.readTo(entry, BigInts.max(first, end))
     if (entry.followers.length > 0 || entry.evictedFrom === undefined) entry.onRead()
   }
   return end
