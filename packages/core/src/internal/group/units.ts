@@ -8,10 +8,12 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
 import { partitionKey } from "../../ConsumerRecord.ts"
+import * as Clocks from "../base/clocks.ts"
 import { type ConsumerContext, reportPublishFailed } from "../delivery/consumerContext.ts"
+import type { UnitCounts } from "../observe/orderMetrics.ts"
 import { begin } from "../order/begin.ts"
 import type { Unit } from "../order/unit.ts"
-import type { Bodies, UnitCounts } from "../order/unitOptions.ts"
+import type { Bodies } from "../order/unitOptions.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as Sources from "../settings/sources.ts"
@@ -20,6 +22,7 @@ export interface UnitsOptions {
   readonly context: ConsumerContext<unknown>
   readonly broker: Broker["Service"]
   readonly session: Pick<ConsumerSession, "clusterId">
+  readonly counts: UnitCounts
 }
 
 export interface Units {
@@ -33,7 +36,6 @@ export interface Units {
   readonly running: () => ReadonlyArray<Unit>
   /** The unit that the partition is a part of; undefined while it does not run. */
   readonly of: (partition: Partition) => Unit | undefined
-  readonly counts: UnitCounts
 }
 
 /** The parts of one unit that are here. */
@@ -52,7 +54,7 @@ export const make = (options: UnitsOptions): Units => {
   const { definition } = context
   const seats = new Map<string, Seat>()
   const bodies: Bodies = { bytes: 0, most: definition.perKey.maxParkedBytes }
-  const counts: UnitCounts = { locks: { retry: 0, next: 0, held: 0, claim: 0 }, reread: 0 }
+  const { counts } = options
 
   const keyOf = ({ topic, partition }: Partition): string =>
     partitionKey(Sources.ofTopic(definition, topic).topic, partition)
@@ -76,7 +78,9 @@ export const make = (options: UnitsOptions): Units => {
   const run = Effect.fnUntraced(function* (seat: Seat, missing: ReadonlyArray<string>) {
     if (missing.length > 0) return
     seat.hasBegun = true
-    const unit = yield* beginUnit(options, seat, bodies, counts)
+    const elapsedMillis = Clocks.stopwatch(context.clock)
+    const unit = yield* beginUnit(options, seat, bodies)
+    counts.begun.observe(elapsedMillis())
     const { main, tiers } = unit.options
     seat.unit = unit
     for (const [part, partition] of [main, ...tiers].entries()) {
@@ -113,8 +117,7 @@ export const make = (options: UnitsOptions): Units => {
     },
     partsOf: (partition) => Array.from(seatOf(partition)?.parts.values() ?? [partition]),
     running: () => Array.from(seats.values()).flatMap(({ unit }) => unit ?? []),
-    of: (partition) => seatOf(partition)?.unit,
-    counts
+    of: (partition) => seatOf(partition)?.unit
   }
 }
 
@@ -128,10 +131,9 @@ const bytesOf = ({ table }: Unit): number =>
   Array.from(table.values()).reduce((sum, { followers }) => sum + followers.bytes, 0)
 
 const beginUnit = (
-  { context, broker, session }: UnitsOptions,
+  { context, broker, session, counts }: UnitsOptions,
   seat: Seat,
-  bodies: Bodies,
-  counts: UnitCounts
+  bodies: Bodies
 ): Effect.Effect<Unit> => {
   const definition = Sources.ofTopic(context.definition, seat.source)
   const main = seat.parts.get(seat.source)!

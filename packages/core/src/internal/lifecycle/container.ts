@@ -20,6 +20,8 @@ import * as BindingMetrics from "../observe/bindingMetrics.ts"
 import type { DeadLetterDepth } from "../observe/deadLetterDepth.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as OngoingFailures from "../observe/ongoingFailures.ts"
+import * as OrderMetrics from "../observe/orderMetrics.ts"
+import * as ParkedKeys from "../order/parkedKeys.ts"
 import * as HeldRecords from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyPublisher from "../publish/copyPublisher.ts"
@@ -83,12 +85,18 @@ export const make = Effect.fnUntraced(function* <R>(
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
 
   const { begin, consumers, consumersRunning, onConsumers, partitions, overtaken } = consumersOf(statuses)
+  const unitCounts = OrderMetrics.unitCounts()
+  const units = () => consumers().flatMap((consumer) => consumer.units?.running() ?? [])
+  const parked = definition.orderingMode === "PER_KEY" ? () => ParkedKeys.counts(units()) : undefined
   const state = (): ContainerState => {
     if (lifecycle.phase !== "STARTED") return lifecycle.phase
     return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
   }
   const health = () => HealthReport.statusOf(Effect.runSyncWith(services)(snapshot), clock.currentTimeMillisUnsafe())
-  const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning, health })
+  const metrics = yield* BindingMetrics.make(definition, {
+    ...{ state, breaker, consumersRunning, health },
+    order: parked && { parked, counts: unitCounts }
+  })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
   const { onStrategies, unreadableLetters } = runningStrategies()
   const pausing: Pausing.Pausing = Pausing.make({
@@ -97,14 +105,14 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   const snapshot = Snapshots.take({
-    ...{ definition, pausing, held, unreadableLetters, copyPublisher, clusterStatus, failures },
+    ...{ definition, pausing, held, unreadableLetters, copyPublisher, clusterStatus, failures, parked },
     ...{ breaker, permits, statuses, state, sinceMillis }
   })
   const runOptions: Run.RunOptions<R> = {
     ...{ deadLetters: letters, services, onStrategies },
     onStatus: (index, status) => statuses.set(index, status),
     consumer: {
-      ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held },
+      ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held, unitCounts },
       bindingReasons: pausing.reasonsFor,
       onHalted: pausing.halt,
       pauseBinding: pausing.pauseByOperator

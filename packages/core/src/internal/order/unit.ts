@@ -45,6 +45,10 @@ export class Unit {
   readonly table = new Map<string, Entry>()
   /** The parts of the unit; 0 is the main topic. */
   readonly parts: ReadonlyArray<Part>
+  /** Records that wait behind parked keys, as far as they are known: those of a former owner are counted when they are read. */
+  followers = 0
+  /** Followers below this offset of the source are of a former owner's time. */
+  readonly #beganAt: bigint
   /** Takes a key whose followers are to be handled. Set by the scheduler of the followers. */
   onDrain: (entry: Entry) => void = () => {}
   /** Hears that somebody needs followers from the source, or that a key is parked. */
@@ -62,6 +66,7 @@ export class Unit {
 
   constructor(options: UnitOptions, epochs: ReadonlyArray<number>) {
     this.options = options
+    this.#beganAt = options.main.position()
     this.#tiers = options.tiers.map((partition, index) => ({ partition, claims: new Claims(epochs[index] ?? 0) }))
     this.#slots = [options.main, ...options.tiers].map(() => new Map())
     this.parts = [options.main, ...options.tiers].map((_, index) => new Part(this, index))
@@ -136,6 +141,7 @@ export class Unit {
   }
 
   #follow(entry: Entry, record: ConsumerRecord): void {
+    this.followers++
     if (entry.evictedFrom === undefined) this.remember(entry, record)
     if (!entry.isIdle) return
     entry.isIdle = false
@@ -160,6 +166,13 @@ export class Unit {
   evict(entry: Entry, from: bigint): void {
     entry.evictedFrom = from
     this.evicted.add(entry)
+  }
+
+  /** A follower was read from the source again. False when there is no room for it. */
+  remembered(entry: Entry, record: ConsumerRecord): boolean {
+    if (!this.remember(entry, record)) return false
+    if (record.offset < this.#beganAt) this.followers++
+    return true
   }
 
   /** Followers are in memory up to this offset of the source. */
@@ -384,6 +397,7 @@ export class Unit {
   /** A follower is done with. */
   handled(entry: Entry, record: ConsumerRecord): void {
     if (entry.followers.first === record) this.shift(entry)
+    if (this.followers > 0) this.followers--
     entry.doneTo = record.offset + 1n
     entry.handledSince++
   }
@@ -554,6 +568,10 @@ class Part implements OrderedPart {
 
   get isQuiet(): boolean {
     return this.#part === 0 && this.#unit.table.size === 0
+  }
+
+  get followers(): number {
+    return this.#part === 0 ? this.#unit.followers : 0
   }
 
   get hasRoom(): boolean {

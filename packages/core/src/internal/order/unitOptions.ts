@@ -4,6 +4,7 @@
 import type * as Clock from "effect/Clock"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { UnitCounts } from "../observe/orderMetrics.ts"
 import type { Committer } from "../partition/committer.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
@@ -14,14 +15,6 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 export interface Bodies {
   bytes: number
   readonly most: number
-}
-
-/** What the units of a consumer have done so far, for metrics. */
-export interface UnitCounts {
-  /** Locks, by kind. */
-  readonly locks: { retry: number; next: number; held: number; claim: number }
-  /** Followers that were read from the source again. */
-  reread: number
 }
 
 export interface UnitOptions {

@@ -68,7 +68,8 @@ export const make = Effect.fnUntraced(function* <R>(
       unreadableLetters: () => undefined,
       copyPublisher: { unpublished: () => undefined }
     },
-    ...{ failures: OngoingFailures.ofBinding(clock), breaker: undefined, permits: undefined, statuses: new Map() }
+    ...{ failures: OngoingFailures.ofBinding(clock), breaker: undefined, permits: undefined, parked: undefined },
+    statuses: new Map()
   })
   const failed = (error: BrokerError) =>
     Effect.sync(() => {

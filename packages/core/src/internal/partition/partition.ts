@@ -12,7 +12,7 @@ import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import type { RecordChunk } from "../../Broker.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
-import type { HeldBatch, PauseReason } from "../../Snapshot.ts"
+import type { AwaitedUnit, HeldBatch, PauseReason } from "../../Snapshot.ts"
 import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
@@ -56,7 +56,7 @@ export class Partition implements Committable, StartGate {
   /** Set once its unit runs (`orderingMode: "PER_KEY"`). */
   order: OrderedPart | undefined
   /** Why its unit does not run, and since when; undefined where it does, and where there are no units. */
-  awaitsUnit: { readonly problem: string; readonly sinceMillis: number } | undefined
+  awaitsUnit: AwaitedUnit | undefined
   /** Runs that the processing budget may cut off. */
   readonly guarded = new Set<GuardedRuns.GuardedRun>()
 
@@ -117,7 +117,7 @@ export class Partition implements Committable, StartGate {
 
   /** Offsets that are not finished. */
   lag(): bigint {
-    const lag = this.log.lag(this.position())
+    const lag = this.log.lag(this.position()) + BigInt(this.order?.followers ?? 0)
     return this.due === undefined ? lag : lag - BigInt(this.due.finishedAhead)
   }
 
