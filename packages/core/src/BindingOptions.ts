@@ -40,6 +40,24 @@ export interface TypedSettings<K, V> {
   readonly transforms?: Readonly<Record<string, LetterTransform<NoInfer<K>, NoInfer<V>>>>
 }
 
+/** Settings of `orderingMode: "PER_KEY"`. A key waits while a record of it is in a retry topic. */
+export interface PerKey {
+  /**
+   * The fate of a key whose record used up its attempts in all tiers. `continue` (default): the record is dead-lettered and the key goes on. `hold`: the record keeps its key
+   * waiting until an operator retries or skips it, for at most `holdFor`.
+   */
+  readonly onDeadLetter?: "continue" | "hold"
+  /**
+   * The longest that `hold` keeps a key waiting. Then the record, and the records of its key that wait behind it, are dead-lettered in order for reason `KEY_BLOCKED`. 1 ms or
+   * more, 2^53 - 1 ms at most. Default 12 hours.
+   */
+  readonly holdFor?: Time
+  /** Keys that may wait at once in one consumer, 1 or more. At the limit, its main partitions wait. About 500 bytes of memory each. Default 50 000. */
+  readonly maxParkedKeys?: number
+  /** Bytes of waiting records that one consumer keeps in memory, 1 or more. It reads further ones from the source topic again. Default 16 MiB. */
+  readonly maxParkedBytes?: number
+}
+
 /** The settings that do not depend on the types of keys and values. Only `topic` and `groupId` have no default. */
 export interface CommonSettings {
   /**
@@ -125,11 +143,23 @@ export interface CommonSettings {
   readonly retry?: RetryPolicy
   /** Decides about errors without a rule in `onError`, defects included. It is asked before the exception lists of `retry`. Default: none. */
   readonly classifier?: ExceptionClassifier
-  /** `STRICT` promises that no record overtakes another of its partition, ever: it refuses retry topics; see `onExhausted`. Default `RELAXED_IN_RETRY`. */
-  readonly orderingMode?: "RELAXED_IN_RETRY" | "STRICT"
+  /**
+   * The order that the binding keeps when a record fails.
+   *
+   * `RELAXED_IN_RETRY` (default): a record in a retry topic is overtaken by the records behind it. `STRICT`: no record overtakes another of its partition, ever; it refuses
+   * retry topics; see `onExhausted`.
+   *
+   * `PER_KEY` has a price: when a share f of a key's records fails and a retry waits d seconds, the key handles 1/(f*d) records per second. For it, no record overtakes another
+   * of its key: while a record waits in a retry topic, the later records of its key wait in the source topic, and other keys go on. Records without a key are retried as with
+   * `RELAXED_IN_RETRY`. A crash may repeat records and skips none. It requires retry topics, and refuses batches, transactions, `processingOrder: "unordered"`,
+   * `consumer: "separate"`, tiers with growing waits and the assignment protocols of other clients. See `perKey`.
+   */
+  readonly orderingMode?: "RELAXED_IN_RETRY" | "STRICT" | "PER_KEY"
+  /** How `orderingMode: "PER_KEY"` treats waiting keys. Refused with another `orderingMode`, where it has no effect. Default: the defaults of `PerKey`. */
+  readonly perKey?: PerKey
   /**
    * The fate of a record that used up its attempts in all tiers. `dead-letter` (default) publishes it to the dead letter topic. `halt` (with `STRICT` only) keeps it:
-   * the partition is paused for reason `operator` until somebody resumes the binding, then the record is tried again.
+   * the partition is paused for reason `operator` until somebody resumes the binding, then the record is tried again. With `PER_KEY`, `perKey.onDeadLetter` decides.
    */
   readonly onExhausted?: "dead-letter" | "halt"
   /** Interceptors around each call of the handler, the outermost first. Those of the program (`Interceptor.layer`) stand outside of them. Default: none. */

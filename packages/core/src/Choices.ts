@@ -18,10 +18,13 @@ export const binding = {
   isolationLevel,
   processingOrder: ["partition", "key", "unordered"],
   copyCompression: ["source", ...compression],
-  orderingMode: ["RELAXED_IN_RETRY", "STRICT"],
+  orderingMode: ["RELAXED_IN_RETRY", "STRICT", "PER_KEY"],
   onExhausted: ["dead-letter", "halt"],
   missingTopics: ["create", "wait", "require"]
 } as const
+
+/** Settings of the order per key, which `BindingOptions.PerKey` explains. */
+export const perKey = { onDeadLetter: ["continue", "hold"] } as const
 
 /** Settings of the retry policy, which `RetryPolicy.TieredOptions` explains. */
 export const retry = { equalDelays: ["refuse", "share"], consumer: ["shared", "separate"] } as const

@@ -37,6 +37,14 @@ export const binding = {
   autoStartup: true
 } as const
 
+/** Settings of the order per key, which `BindingOptions.PerKey` explains. */
+export const perKey = {
+  onDeadLetter: "continue",
+  holdForMillis: 43_200_000,
+  maxParkedKeys: 50_000,
+  maxParkedBytes: 16_777_216
+} as const
+
 /** Settings of the retry policy, which `RetryPolicy` explains. */
 export const retry = {
   /** Attempts in place of one delivery: tier 0 of the seed. */
@@ -44,7 +52,11 @@ export const retry = {
   /** One retry tier, beside its delay. */
   tier: { multiplier: 1, maxAttempts: 3, concurrency: 1 },
   /** Delays of the tiers of a binding that names none, by `orderingMode`. `STRICT` forbids tiers. */
-  tierDelaysMillis: { RELAXED_IN_RETRY: [10_000, 60_000, 300_000], STRICT: [] },
+  tierDelaysMillis: {
+    RELAXED_IN_RETRY: [10_000, 60_000, 300_000],
+    STRICT: [],
+    PER_KEY: [10_000, 60_000, 300_000]
+  },
   equalDelays: "refuse",
   consumer: "shared"
 } as const

@@ -55,6 +55,13 @@ export const binding = {
   shutdownTimeout: wire(0)
 } as const
 
+/** Settings of the order per key, which `BindingOptions.PerKey` explains. */
+export const perKey = {
+  holdFor: wait(1),
+  maxParkedKeys: whole(1),
+  maxParkedBytes: whole(1, Number.MAX_SAFE_INTEGER)
+} as const
+
 /** Settings of the retry policy, which `RetryPolicy` explains. */
 export const retry = {
   /** Attempts in place. */

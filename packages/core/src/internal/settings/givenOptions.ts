@@ -22,6 +22,7 @@ import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as PolicyKinds from "../retry/policyKinds.ts"
 import * as DeadLetterKinds from "./deadLetterKinds.ts"
 import * as Ids from "./ids.ts"
+import * as PerKey from "./perKey.ts"
 import * as RenamedSettings from "./renamedSettings.ts"
 import * as Topics from "./topics.ts"
 
@@ -71,6 +72,7 @@ const optional = {
       listed.every((name) => AssignmentStrategy.names.includes(name))
   ),
   retry: PolicyKinds.complete,
+  perKey: PerKey.kind,
   classifier: Kinds.func,
   interceptors: Kinds.listOf(Kinds.func, "a list of functions"),
   enrich: Kinds.func,
@@ -123,6 +125,7 @@ const problemsOf = (options: unknown, handler: HandlerName): ReadonlyArray<Confi
   const onError = read(options, "onError")
   return [
     ...issues,
+    ...(fails("orderingMode") || fails("perKey") ? [] : PerKey.withoutEffect(options)),
     ...(fails("naming") || fails("topic") || fails("groupId") ? [] : namesOf(options, retry)),
     ...(onError === undefined || fails("retry") ? [] : RouteChecks.problems(onError, tiersOf(options, retry)))
   ]
@@ -131,8 +134,9 @@ const problemsOf = (options: unknown, handler: HandlerName): ReadonlyArray<Confi
 /** How many retry tiers the binding has. */
 const tiersOf = (options: object, retry: RetryPolicy | undefined): number => {
   if (retry !== undefined) return retry.tiers.length
-  const { STRICT, RELAXED_IN_RETRY } = Defaults.retry.tierDelaysMillis
-  return (read(options, "orderingMode") === "STRICT" ? STRICT : RELAXED_IN_RETRY).length
+  const given = read(options, "orderingMode")
+  const mode = Choices.binding.orderingMode.find((each) => each === given) ?? Defaults.binding.orderingMode
+  return Defaults.retry.tierDelaysMillis[mode].length
 }
 
 /** The functions of a naming strategy are the user's: each gives a text, and throws nothing. */

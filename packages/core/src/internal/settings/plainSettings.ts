@@ -9,6 +9,7 @@ import type { Time } from "../../Time.ts"
 import * as TopicName from "../../TopicName.ts"
 import { toMillis } from "../base/durations.ts"
 import * as Tiers from "../retry/tiers.ts"
+import * as PerKey from "./perKey.ts"
 import * as Topics from "./topics.ts"
 
 type Durations =
@@ -21,10 +22,13 @@ type Durations =
   | "shutdownTimeout"
 
 export interface PlainSettings
-  extends Required<Omit<Settings<never, never>, "topic" | "key" | "value" | "classifier" | "transforms" | Durations>> {
+  extends Required<
+    Omit<Settings<never, never>, "topic" | "key" | "value" | "classifier" | "transforms" | "perKey" | Durations>
+  > {
   readonly name: string
   readonly topic: string
   readonly tiers: Tiers.Tiers
+  readonly perKey: PerKey.PlainPerKey
   readonly commitIntervalMillis: number
   readonly maxPollIntervalMillis: number
   readonly sessionTimeoutMillis: number
@@ -46,6 +50,7 @@ export const plainSettings = (name: string, options: Given, listenerType: "SINGL
   return {
     ...{ name, topic, groupId, adopts, naming, retry, enrich, interceptors, processingOrder },
     tiers: Tiers.make({ topic, groupId }, naming, retry.tiers),
+    perKey: PerKey.plain(options.perKey),
     ...choices(options),
     ...numbers(options),
     maxPollRecords: options.maxPollRecords ?? Defaults.binding.maxPollRecords[listenerType],
