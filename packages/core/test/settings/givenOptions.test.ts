@@ -82,7 +82,8 @@ const complete = {
   retry: RetryPolicy.tiered({ skipToTierMapping: { Down: 1 }, retryableExceptions: ["Down"] }),
   classifier: () => undefined,
   onError: { Down: Route.tier(2), Late: () => Route.retry, Slow: Route.after("1 minute") },
-  orderingMode: "RELAXED_IN_RETRY",
+  orderingMode: "PER_KEY",
+  perKey: { onDeadLetter: "hold", holdFor: "12 hours", maxParkedKeys: 1, maxParkedBytes: 1024 },
   onExhausted: "dead-letter",
   interceptors: [(handle: unknown) => handle],
   enrich: () => [],
@@ -181,7 +182,7 @@ const isLegal = (path: string, name: string): boolean => {
   )
     return name === "true"
   if (
-    /^(circuitBreaker|idempotency|deadLetter\.settings|deadLetter\.settings\.headers|retry\.skipToTierMapping)$/.test(
+    /^(circuitBreaker|idempotency|perKey|deadLetter\.settings|deadLetter\.settings\.headers|retry\.skipToTierMapping)$/.test(
       path
     )
   )
@@ -198,6 +199,8 @@ describe("what a binding is given", () => {
     it(`ruling 38 C58 ${at} of another kind is refused with its path, or legal by its type`, () => {
       for (const [name, value] of wrong) {
         if (path.length > 1 && name === "undefined" && path[0] === "onError") continue
+        // `perKey` is refused without its mode: perKey.test.ts.
+        if (name === "undefined" && at === "orderingMode") continue
         const options = replaced(complete, path, value)
         const binding = Binding.make("orders", options as never)
         const issues = Binding.problems([binding]).get(0) ?? []

@@ -14,6 +14,7 @@ const rules: ReadonlyArray<readonly [place: RegExp, causes: ReadonlyArray<string
   [/^sessionTimeoutMs$/, ["sessionTimeoutMs", "heartbeatIntervalMs"]],
   [/^processingOrder$/, ["processingOrder", "listenerType"]],
   [/^onExhausted$/, ["onExhausted", "orderingMode"]],
+  [/^perKey$/, ["perKey", "orderingMode"]],
   [/^adopts/, ["adopts", "groupId"]],
   [/^circuitBreaker/, ["circuitBreaker"]],
   [/^retry\.blocking/, ["retry.blocking", "maxPollRecords", "maxPollIntervalMs", "listenerType"]],
