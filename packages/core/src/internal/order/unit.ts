@@ -204,7 +204,7 @@ export class Unit {
   park(part: number, record: ConsumerRecord, sequence: number, result: ResultWithCopy): ResultWithCopy {
     const known = this.#slots[part]!.get(sequence)?.entry
     // A copy without order goes on without, and so does a record without a key.
-    if (known === undefined && (part > 0 || record.key === null)) return result
+    if (known === undefined && (part > 0 || record.key === null || !this.options.parks)) return result
     const entry = known ?? this.#enter(record, { part, sequence })
     return this.moveOn(entry, entry.offset, result)
   }
@@ -336,8 +336,12 @@ export class Unit {
   /** False for the key's lock where its record is due, and for a copy without order: they are delivered. */
   takeTier(part: number, record: ConsumerRecord, sequence: number): boolean {
     const read = OrderHeaders.read(record, this.options.bond)
-    if (read === undefined || read.kind === "stranger") return false
     const slot = { part, sequence }
+    if (read === undefined || read.kind === "stranger") {
+      if (!OrderHeaders.isForNoHandler(record)) return false
+      this.#pass(slot)
+      return true
+    }
     if (read.kind === "claim") {
       this.claim(part, record.offset, read.epoch)
       this.#pass(slot)
