@@ -16,7 +16,7 @@ import type { Copy } from "../record/copy.ts"
 import type { ResultWithCopy } from "../record/deliveryResult.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
 import { Claims } from "./claims.ts"
-import { Entry, type Move, type Slot, textOf } from "./entry.ts"
+import { Entry, type LockTarget, type Move, type Slot, textOf } from "./entry.ts"
 import { bytesOf } from "./followers.ts"
 import * as LockCopies from "./lockCopies.ts"
 import type { UnitOptions } from "./unitOptions.ts"
@@ -549,13 +549,6 @@ export class Unit {
     )
     return Effect.forEach(behind, (entry) => this.roll(entry), { concurrency: "unbounded", discard: true })
   })
-}
-
-/** Where a lock goes, and what it says. */
-export interface LockTarget {
-  readonly kind: OrderHeaders.LockKind
-  readonly offset: bigint
-  readonly part: number
 }
 
 /** A part of the unit, as its partition knows it. */
