@@ -1,5 +1,5 @@
 /** A binding that notes what it has handled, and records for it. */
-import { Binding, RetryPolicy, Serde } from "@eventbus/core"
+import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
 import { bytes } from "../bus.ts"
@@ -33,6 +33,7 @@ export const orders = ({
       tiers: tiers.map((delay) => ({ delay, maxAttempts: 1 })),
       blocking: { maxAttempts: 1 }
     }),
+    onError: { Down: Route.nextTier },
     handler: ({ value }) =>
       Effect.suspend(() => {
         const times = left.get(value) ?? 0

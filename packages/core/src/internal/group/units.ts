@@ -43,6 +43,10 @@ export const areKept = ({
   tiers.count > 0 &&
   tiers.topics.every(({ delaysMillis }) => delaysMillis.length === 1)
 
+/** The topics of each source that go together. */
+export const families = (definition: ConsumerContext<unknown>["definition"]): ReadonlyArray<ReadonlyArray<string>> =>
+  Sources.topicsOf(definition).map((source) => topicsOf(definition, source))
+
 export interface Units {
   /** Whether the partition runs within a unit. Where the binding does not ask for that, it does while keys are parked that were parked before. */
   readonly needs: (at: TopicPartition) => boolean
