@@ -36,6 +36,8 @@ interface Commit {
 
 interface Running {
   readonly process: string
+  /** Whether its partition was lost, or given up, while it ran. */
+  isLate: boolean
   readonly records: ReadonlyArray<OrderRecord>
 }
 
@@ -52,6 +54,8 @@ export class OrderBook {
   readonly copies = new Map<string, Array<{ readonly partition: PartitionName; readonly offset: bigint }>>()
   readonly committed = new Map<PartitionName, Commit>()
   readonly running = new Map<number, Running>()
+  /** By record: its dead letter that was sent last. */
+  readonly letters = new Map<string, { isLate: boolean }>()
   /** What has happened that lets records be handled twice; undefined while there was no such thing. */
   disturbance: string | undefined
   /** The process that appended last. */
@@ -81,6 +85,11 @@ export class OrderBook {
     return this.#owners.get(partition)?.process !== process
   }
 
+  /** Whether the dead letter that has just come is of a former owner. */
+  isLateLetter(record: OrderRecord): boolean {
+    return this.letters.get(record.plan.id)?.isLate === true || this.isZombie(this.appender, record)
+  }
+
   /** The retry partitions of a main partition. */
   tiersOf(partition: PartitionName): ReadonlyArray<PartitionName> {
     const main = topicOf(partition)
@@ -95,21 +104,25 @@ export class OrderBook {
         return
       case "Called": {
         const records = entry.ids.flatMap((id) => this.byId.get(id) ?? [])
-        this.running.set(entry.call, { process: entry.process, records })
+        this.running.set(entry.call, { process: entry.process, records, isLate: false })
         return
       }
       case "Returned": {
-        const { records = [] } = this.running.get(entry.call) ?? {}
+        const { records, isLate } = this.running.get(entry.call) ?? { records: [], isLate: false }
         this.running.delete(entry.call)
-        if (entry.outcome === "done") for (const record of records) this.#finish(record, entry.process)
+        if (entry.outcome === "done")
+          for (const record of records) this.#finish(record, isLate || this.isZombie(entry.process, record))
         else if (this.#givingUp.has(entry.process)) this.#disturb("a failure while the partition was given up")
         return
       }
+      case "Sent":
+        if (this.#letters.has(entry.copy.topic)) this.letters.set(entry.copy.id, { isLate: false })
+        return
       case "Stored":
         for (const { copy, offset } of entry.copies) {
           const record = this.byId.get(copy.id)
           if (record === undefined) continue
-          if (this.isLetter(entry.partition)) this.#finish(record, this.appender)
+          if (this.isLetter(entry.partition)) this.#finish(record, this.isLateLetter(record))
           else this.#note(copy.id, entry.partition, offset)
         }
         return
@@ -147,11 +160,11 @@ export class OrderBook {
     this.copies.set(id, [...(this.copies.get(id) ?? []), { partition, offset }])
   }
 
-  #finish(record: OrderRecord, process: string): void {
+  #finish(record: OrderRecord, isLate: boolean): void {
     const { of: key, index } = record
     record.isDone = true
     if (key === undefined) return
-    if (this.isZombie(process, record)) key.zombie = Math.max(key.zombie, index)
+    if (isLate) key.zombie = Math.max(key.zombie, index)
     else {
       key.last = index
       if (index > key.zombie) key.zombie = -1
@@ -167,7 +180,7 @@ export class OrderBook {
       case "Settled": {
         const id = new TextDecoder().decode(event.record.value ?? undefined).replace(/^!/, "")
         const record = this.byId.get(id)
-        if (event.settlement === "Skipped" && record !== undefined) this.#finish(record, process)
+        if (event.settlement === "Skipped" && record !== undefined) this.#finish(record, this.isZombie(process, record))
         if (event.settlement === "Abandoned") this.#disturb("a record that was left for the next owner")
         return
       }
@@ -179,6 +192,10 @@ export class OrderBook {
         return
       case "PartitionReleased":
         this.#givingUp.delete(process)
+        return
+      case "StateChanged":
+        if (event.to === "PAUSED") this.#pause(process, process)
+        else this.#paused.delete(process)
         return
       case "BreakerChanged":
         if (event.to === "CLOSED") this.#paused.delete(`${process} breaker`)
@@ -244,8 +261,14 @@ export class OrderBook {
   }
 
   #leave(member: string, partitions: ReadonlyArray<PartitionName>): void {
-    for (const partition of partitions)
-      if (this.#owners.get(partition)?.member === member) this.#owners.delete(partition)
+    for (const partition of partitions) {
+      const owner = this.#owners.get(partition)
+      if (owner?.member !== member) continue
+      this.#owners.delete(partition)
+      for (const [id, letter] of this.letters) letter.isLate ||= this.byId.get(id)?.partition === partition
+      for (const call of this.running.values())
+        call.isLate ||= call.process === owner.process && call.records.some((each) => each.partition === partition)
+    }
   }
 
   /** The main partitions of the binding with their keys. */

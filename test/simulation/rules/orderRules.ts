@@ -36,9 +36,9 @@ const parallel: OrderRule["check"] = (entry, book) => {
   if (entry._tag !== "Called") return undefined
   const [record] = handledBy(entry, book)
   if (record?.of === undefined) return undefined
-  for (const { process, records } of book.running.values()) {
+  for (const { process, records, isLate } of book.running.values()) {
     const other = records.find(({ of }) => of === record.of)
-    if (process === entry.process && other !== undefined && !book.isZombie(process, record))
+    if (process === entry.process && other !== undefined && !isLate)
       return `${nameOf(record)} begins beside ${nameOf(other)}`
   }
   return undefined
@@ -46,22 +46,24 @@ const parallel: OrderRule["check"] = (entry, book) => {
 
 /** I4: behind a record comes the next one of its key, or one before it. */
 const skipped: OrderRule["check"] = (entry, book) => {
-  const process = entry._tag === "Returned" ? entry.process : book.appender
-  const done =
-    entry._tag === "Returned"
-      ? entry.outcome === "done"
-        ? (book.running.get(entry.call)?.records ?? [])
-        : []
-      : entry._tag === "Stored"
-        ? handledBy(entry, book)
-        : []
-  for (const record of done) {
+  for (const record of doneBy(entry, book)) {
     const { of: key, index } = record
-    if (key === undefined || book.isZombie(process, record)) continue
+    if (key === undefined) continue
     if (index > Math.max(key.last, key.zombie) + 1)
       return `${nameOf(record)} comes behind #${key.last} (a former owner: #${key.zombie})`
   }
   return undefined
+}
+
+/** What an owner has done by this. */
+const doneBy = (entry: Entry, book: OrderBook): ReadonlyArray<OrderRecord> => {
+  if (entry._tag === "Returned") {
+    const call = book.running.get(entry.call)
+    if (entry.outcome !== "done" || call === undefined || call.isLate) return []
+    return call.records.filter((record) => !book.isZombie(entry.process, record))
+  }
+  if (entry._tag !== "Stored") return []
+  return handledBy(entry, book).filter((record) => !book.isLateLetter(record))
 }
 
 /** I5: nothing is handled twice where nothing has happened that leads to it. */
