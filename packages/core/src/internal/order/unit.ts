@@ -402,6 +402,8 @@ export class Unit {
   handled(entry: Entry, record: ConsumerRecord): void {
     if (entry.followers.first === record) this.shift(entry)
     if (this.followers > 0) this.followers--
+    // Nothing is left to decide about it.
+    entry.held = undefined
     entry.doneTo = record.offset + 1n
     entry.handledSince++
   }
@@ -486,12 +488,11 @@ export class Unit {
     return this.#tiers.flatMap(({ partition }, index) => {
       const front = this.#front(index + 1)
       if (front === undefined || front.move !== undefined || front.isDraining || this.stopping) return []
-      const isHeld = front.kind === "held" && partition.tracker.span() > 1
+      const isHeld = front.held !== undefined && partition.tracker.span() > 1
       if (!isHeld && !front.isIdle) return []
       front.stuckSinceMillis ??= nowMillis
       if (nowMillis - Math.max(front.stuckSinceMillis, front.lockedMillis) < rollAfter.millis) return []
-      if (isHeld) return [this.#publishLock(front, { kind: "held", offset: front.offset, part: front.part })]
-      return [Effect.tap(this.roll(front), () => Effect.sync(() => this.drain(front)))]
+      return [Effect.tap(this.#renew(front), () => Effect.sync(() => isHeld || this.drain(front)))]
     })
   }
 
@@ -519,14 +520,15 @@ export class Unit {
   command(entry: Entry, { kind, offset }: OrderHeaders.Command): boolean {
     if (entry.held === undefined || entry.offset !== offset || entry.move !== undefined || entry.isDraining)
       return false
-    if (kind === "skip-held") this.giveUpHeld(entry, offset + 1n)
+    if (kind === "skip-held") this.giveUpHeld(entry, offset)
     else this.#reopen(entry)
     return true
   }
 
-  /** The held record becomes a dead letter, and so does what follows below an offset. */
+  /** The held record becomes a dead letter, and so does what follows below an offset. The main topic may not have come to the held record again. */
   giveUpHeld(entry: Entry, to: bigint): void {
-    entry.blockedTo = to
+    const behind = entry.offset + 1n
+    entry.blockedTo = to > behind ? to : behind
     this.#reopen(entry)
   }
 
@@ -541,14 +543,31 @@ export class Unit {
 
   // Given up
 
-  /** Says what is done, so that the next owner repeats nothing: the locks of keys that are done beyond them move (the exception to ruling 17). */
+  /** Says what is done, so that the next owner repeats nothing: the locks of keys move that are done beyond them, or hold others back (the exception to ruling 17). */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() => {
     this.release()
-    const behind = Array.from(this.table.values()).filter(
-      (entry) => entry.doneTo > entry.offset && !entry.isGone && entry.move === undefined && !entry.awaitsLetter
+    const moving = Array.from(this.table.values()).filter(
+      (entry) =>
+        !entry.isGone &&
+        entry.move === undefined &&
+        !entry.awaitsLetter &&
+        (entry.doneTo > entry.offset || this.#holdsBack(entry))
     )
-    return Effect.forEach(behind, (entry) => this.roll(entry), { concurrency: "unbounded", discard: true })
+    return Effect.forEach(moving, (entry) => this.#renew(entry), { concurrency: "unbounded", discard: true })
   })
+
+  /** Whether a lock that waits for no delivery keeps what is finished behind it from being committed. */
+  #holdsBack({ slot, kind }: Entry): boolean {
+    if (slot === undefined || slot.part === 0 || kind === "retry") return false
+    const { tracker } = this.partitionOf(slot.part)
+    return tracker.span() > tracker.inFlight()
+  }
+
+  /** Moves the lock of a key that does not drain to the end of a retry topic, as it is. */
+  #renew(entry: Entry): Effect.Effect<boolean> {
+    const { held, offset, part } = entry
+    return held === undefined ? this.roll(entry) : this.#publishLock(entry, { kind: "held", offset, part })
+  }
 }
 
 /** A part of the unit, as its partition knows it. */
