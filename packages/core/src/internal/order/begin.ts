@@ -82,12 +82,12 @@ const claim = Effect.fnUntraced(function* (options: UnitOptions, { part }: LockS
   return at
 })
 
-/** What the offsets of these locks say about the source, nobody knows: it is another topic, or another cluster. */
+/** The offsets of these locks say nothing about the source: it is another topic, or another cluster. */
 const ofAnotherTopic = (main: TopicPartition, strangers: ReadonlyArray<string>): BrokerError =>
   new UnexpectedBrokerError({
     operation: `Taking over the parked keys of ${main.topic}-${main.partition}`,
     code: "OTHER_INCARNATION",
-    detail: `${strangers.length} locks belong to another incarnation of the topic, or to another cluster (${strangers[0]}). What they keep back cannot be found by their offsets`,
+    detail: `${strangers.length} locks belong to another incarnation of the topic, or to another cluster (${strangers[0]}). Their offsets do not lead to the records that they keep back`,
     retryable: true
   })
 
