@@ -59,7 +59,7 @@ const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
 
 const scanOf = ({ definition, bond, main }: BeginOptions, partition: Partition, part: number): LockScan =>
   new LockScan({
-    ...{ at: partition, part, from: partition.position(), epoch: partition.epoch ?? 0 },
+    ...{ at: partition, part, from: partition.position(), epoch: committedEpoch(partition) },
     ...{ groups: definition, bond, sourceEnd: () => main.log.end }
   })
 
@@ -91,11 +91,12 @@ const ofAnotherTopic = (main: TopicPartition, strangers: ReadonlyArray<string>):
     retryable: true
   })
 
+/** The epoch in force at the committed offset. */
+const committedEpoch = (partition: Partition): number =>
+  partition.commitText.epochAt(partition.position(), undefined) ?? 0
+
 const tableOf = (options: UnitOptions, scans: ReadonlyArray<LockScan>): Unit => {
-  const unit = new Unit(
-    options,
-    options.tiers.map(({ epoch }) => epoch ?? 0)
-  )
+  const unit = new Unit(options, options.tiers.map(committedEpoch))
   for (const { part, claims } of scans) for (const { at, epoch } of claims) unit.claim(part, at, epoch)
   for (const [key, found] of highestOf(scans)) unit.adopt(entryOf(options, unit, key, found, scans))
   return unit
