@@ -356,7 +356,10 @@ export class Unit {
     entry.adopted = true
     this.hold(entry, slot)
     if (read.kind === "retry") return false
-    if (read.kind === "held") entry.held = record
+    if (read.kind === "held") {
+      entry.held = record
+      this.#decide(entry)
+    }
     this.release()
     return true
   }
@@ -398,6 +401,7 @@ export class Unit {
   handled(entry: Entry, record: ConsumerRecord): void {
     if (entry.followers.first === record) this.shift(entry)
     if (this.followers > 0) this.followers--
+    if (record.offset === entry.offset) entry.held = undefined
     entry.doneTo = record.offset + 1n
     entry.handledSince++
   }
@@ -482,7 +486,7 @@ export class Unit {
     return this.#tiers.flatMap(({ partition }, index) => {
       const front = this.#front(index + 1)
       if (front === undefined || front.move !== undefined || front.isDraining || this.stopping) return []
-      const isHeld = front.kind === "held" && partition.tracker.span() > 1
+      const isHeld = front.held !== undefined && partition.tracker.span() > 1
       if (!isHeld && !front.isIdle) return []
       front.stuckSinceMillis ??= nowMillis
       if (nowMillis - Math.max(front.stuckSinceMillis, front.lockedMillis) < rollAfter.millis) return []
@@ -511,13 +515,20 @@ export class Unit {
 
   // An operator's decision about a held record
 
-  /** Takes a decision about the record that a key is held by. False when the key is not held at this offset. */
+  /** Takes a decision about the record that a key is held by. While its lock is on its way, or not read yet, the decision waits for it. False when the key is not held at this offset. */
   command(entry: Entry, { kind, offset }: OrderHeaders.Command): boolean {
-    if (entry.held === undefined || entry.offset !== offset || entry.move !== undefined || entry.isDraining)
-      return false
-    if (kind === "skip-held") this.giveUpHeld(entry, offset + 1n)
-    else this.#reopen(entry)
+    if (!entry.isHeld || entry.offset !== offset || this.stopping) return false
+    entry.decision = kind
+    this.#decide(entry)
     return true
+  }
+
+  #decide(entry: Entry): void {
+    const { decision, offset } = entry
+    if (decision === undefined || entry.held === undefined) return
+    entry.decision = undefined
+    if (decision === "skip-held") this.giveUpHeld(entry, offset + 1n)
+    else this.#reopen(entry)
   }
 
   /** The held record becomes a dead letter, and so does what follows below an offset. */
@@ -532,6 +543,7 @@ export class Unit {
     const head = LockCopies.headOf(this.options, entry.offset, entry.held)
     entry.followers.addFirst(head)
     this.options.bodies.bytes += bytesOf(head)
+    this.followers++
     this.drain(entry)
   }
 
