@@ -66,6 +66,7 @@ const rooms = {
     "retry",
     "failure",
     "base",
+    "assignment",
     "port"
   ],
   kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire", "codec"],

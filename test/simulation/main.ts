@@ -1,6 +1,7 @@
 /**
- * `pnpm sim --seeds N [--from S] [--workers W] [--history]` simulates N seeds from S on (default: a fresh seed, which is printed) on all cores. It
- * exits with 1 and a report of the first seed that broke a rule; with `--history` the report begins at the first step.
+ * `pnpm sim --seeds N [--from S] [--workers W] [--kind order] [--history]` simulates N seeds from S on (default: a fresh seed, which is printed) on all cores. It
+ * exits with 1 and a report of the first seed that broke a rule; with `--history` the report begins at the first step. `--kind order` draws bindings that keep the order of
+ * each key through retry topics.
  */
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
@@ -8,6 +9,8 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import { describeRun, type Extent } from "./report.ts"
 import { simulate } from "./run/simulate.ts"
 import { generate } from "./scenario/generate.ts"
+import { drawOrder } from "./scenario/order.ts"
+import type { Scenario } from "./scenario/Scenario.ts"
 
 /** A worker's report about one seed. */
 interface Report {
@@ -22,13 +25,18 @@ interface Share {
   readonly seeds: number
   readonly step: number
   readonly extent: Extent
+  readonly kind: Kind
 }
 
-const work = ({ from, seeds, step, extent }: Share): void => {
+type Kind = "all" | "order"
+
+const draw: Readonly<Record<Kind, (seed: number) => Scenario>> = { all: generate, order: drawOrder }
+
+const work = ({ from, seeds, step, extent, kind }: Share): void => {
   // Stack traces of planned errors would cost more than all the rest.
   Error.stackTraceLimit = 0
   for (let seed = from; seed < from + seeds; seed += step) {
-    const outcome = simulate(generate(seed))
+    const outcome = simulate(draw[kind](seed))
     const text = outcome.violation === undefined ? undefined : describeRun(outcome, extent)
     parentPort?.postMessage({ seed, steps: outcome.history.length, text } satisfies Report)
   }
@@ -47,12 +55,15 @@ const readOptions = () => {
       seeds: { type: "string" },
       from: { type: "string" },
       workers: { type: "string" },
+      kind: { type: "string" },
       history: { type: "boolean" }
     }
   })
   const extent: Extent = values.history === true ? "whole" : "recent"
+  const kind: Kind = values.kind === "order" ? "order" : "all"
   return {
     extent,
+    kind,
     seeds: wholeNumber("seeds", values.seeds ?? "500", 1),
     from: wholeNumber("from", values.from ?? String(Date.now() % 1_000_000_000), 0),
     workers: wholeNumber("workers", values.workers ?? String(availableParallelism()), 1)
@@ -62,7 +73,7 @@ const readOptions = () => {
 const headline = (text: string): string => text.slice(0, text.indexOf("\n"))
 
 const main = async (): Promise<void> => {
-  const { seeds, from, workers, extent } = readOptions()
+  const { seeds, from, workers, extent, kind } = readOptions()
   console.log(`Simulating ${seeds} seeds from ${from} on ${Math.min(workers, seeds)} workers.`)
   const began = performance.now()
   const failed: Array<Report> = []
@@ -80,7 +91,8 @@ const main = async (): Promise<void> => {
   }
   await Promise.all(
     Array.from({ length: Math.min(workers, seeds) }, (_, index) => {
-      const workerShare: Share = { from: from + index, seeds: seeds - index, step: Math.min(workers, seeds), extent }
+      const step = Math.min(workers, seeds)
+      const workerShare: Share = { from: from + index, seeds: seeds - index, step, extent, kind }
       const worker = new Worker(new URL(import.meta.url), { workerData: workerShare })
       worker.on("message", note)
       return new Promise<void>((resolve, reject) => {

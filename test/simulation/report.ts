@@ -4,9 +4,9 @@
 import type { EventBusEvent } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
 import type { Copy } from "./history/copies.ts"
-import type { Entry } from "./history/History.ts"
+import type { Entry, StoredLock } from "./history/History.ts"
 import type { Outcome } from "./run/simulate.ts"
-import type { Action, BindingPlan, Scenario } from "./scenario/Scenario.ts"
+import { type Action, type BindingPlan, isPerKey, type Scenario } from "./scenario/Scenario.ts"
 
 /** `recent`: the last 40 steps before the violation. `whole`: all of them. Both leave out steps of other partitions. */
 export type Extent = "recent" | "whole"
@@ -24,7 +24,7 @@ export const describeRun = ({ scenario, history, violation }: Outcome, extent: E
     partition === undefined ? "What happened last:" : `What happened last around ${partition}:`,
     ...shown.map((entry) => `  ${seconds(entry.atMillis)}  ${describeEntry(entry)}`),
     "",
-    `See it again: pnpm sim --seeds 1 --from ${scenario.seed}`
+    `See it again: pnpm sim --seeds 1 --from ${scenario.seed}${isPerKey(scenario) ? " --kind order" : ""}`
   ].join("\n")
 }
 
@@ -47,7 +47,8 @@ const describeBinding = (plan: BindingPlan): string => {
   const retries = tiers.length === 0 ? [] : [...tiers, `${plan.tierConsumer} consumer`]
   const failing = [`${plan.maxAttempts} attempts`, ...retries, `then ${plan.onExhausted}`].join(", ")
   const breaker = plan.breaker === undefined ? "no breaker" : `breaker ${JSON.stringify(plan.breaker)}`
-  return `Binding ${plan.name}: ${plan.partitions} partitions, ${listener}, order by ${plan.processingOrder}, ${plan.ackMode} every ${plan.commitIntervalMillis} ms, ${bounds}, ${failing}, ${plan.membership} members, ${plan.shutdownTimeoutMillis} ms to stop, ${breaker}.`
+  const perKey = plan.perKey === undefined ? "" : `, order per key ${JSON.stringify(plan.perKey)}`
+  return `Binding ${plan.name}: ${plan.partitions} partitions, ${listener}, order by ${plan.processingOrder}, ${plan.ackMode} every ${plan.commitIntervalMillis} ms, ${bounds}, ${failing}, ${plan.membership} members, ${plan.shutdownTimeoutMillis} ms to stop, ${breaker}${perKey}.`
 }
 
 const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<string> => {
@@ -151,6 +152,8 @@ export const describeEntry = (entry: Entry): string => {
             `${entry.partition} at ${offset}${isReadable ? "" : ", aborted"}: ${copySentence(copy)}`
         )
         .join("; ")
+    case "Locked":
+      return entry.locks.map((lock) => lockSentence(entry.partition, lock)).join("; ")
     case "Broker":
       return `broker: ${brokerSentence(entry.entry)}`
     case "Connector":
@@ -175,6 +178,11 @@ export const describeEntry = (entry: Entry): string => {
 
 const copySentence = ({ topic, id, headers }: Copy): string =>
   `a copy of ${id} to ${topic}, tier ${headers.get("retry-tier")}, attempt ${headers.get("retry-attempt") ?? "-"}, ${headers.get("total-attempts")} calls so far`
+
+const lockSentence = (partition: string, { at, kind, key, offset, hop, epoch, next }: StoredLock): string =>
+  key === null
+    ? `${partition} at ${at}: the claim of ${epoch}`
+    : `${partition} at ${at}: ${kind} of ${key} at ${offset}, hop ${hop}, epoch ${epoch}, next ${next}`
 
 const brokerSentence = (entry: MemoryBroker.JournalEntry): string => {
   switch (entry._tag) {

@@ -86,6 +86,8 @@ export type Fact =
   | { readonly _tag: "SendFailed"; readonly process: string; readonly number: number }
   /** A partition of a retry or dead letter topic holds new copies. */
   | { readonly _tag: "Stored"; readonly partition: PartitionName; readonly copies: ReadonlyArray<StoredCopy> }
+  /** A partition of a retry topic holds new locks and claims of order per key. */
+  | { readonly _tag: "Locked"; readonly partition: PartitionName; readonly locks: ReadonlyArray<StoredLock> }
   | { readonly _tag: "Broker"; readonly entry: MemoryBroker.JournalEntry }
   | { readonly _tag: "Connector"; readonly process: string; readonly event: EventBusEvent.EventBusEvent }
   /** The records that a reader of committed records sees in the output of a transactional binding, by id. */
@@ -111,6 +113,20 @@ export interface StoredCopy {
   wasReadable: boolean
   /** A replay published it. */
   readonly isReplay: boolean
+}
+
+/** A lock or a claim of order per key, read by its headers. */
+export interface StoredLock {
+  readonly at: bigint
+  readonly kind: string
+  /** Null for a claim. */
+  readonly key: string | null
+  /** Everything of the key below this offset of the main topic is done. */
+  readonly offset: bigint
+  readonly hop: number
+  readonly epoch: number
+  /** Where the first follower can be. */
+  readonly next: bigint
 }
 
 /** A dead letter as an operator sees it. */

@@ -11,6 +11,7 @@ import {
   type BindingPlan,
   type BreakerPlan,
   maxPollIntervalMillis,
+  type PerKeyPlan,
   rebalanceTimeoutMillis,
   sessionTimeoutMillis
 } from "../scenario/Scenario.ts"
@@ -50,6 +51,7 @@ export const makeBinding = (
     maxPollInterval: maxPollIntervalMillis,
     fetchMaxWait: plan.maxWaitMillis,
     shutdownTimeout: plan.shutdownTimeoutMillis,
+    ...(plan.perKey === undefined ? {} : orderPerKey(plan.perKey)),
     ...(plan.onExhausted === "halt" ? ({ orderingMode: "STRICT", onExhausted: "halt" } as const) : {}),
     onError: {
       Transient: Route.retry,
@@ -80,6 +82,12 @@ export const makeBinding = (
     handler: (delivery: Record) => handleOne(plan, process, handlerContext, delivery)
   })
 }
+
+const orderPerKey = ({ onDeadLetter, holdForMillis, maxParkedKeys, maxParkedBytes }: PerKeyPlan) =>
+  ({
+    orderingMode: "PER_KEY",
+    perKey: { onDeadLetter, holdFor: holdForMillis, maxParkedKeys, maxParkedBytes }
+  }) as const
 
 const retryPolicy = ({ maxAttempts, tiers, tierConsumer }: BindingPlan): RetryPolicy.RetryPolicy => {
   const blocking = { maxAttempts, initialBackoff: 50, maxBackoff: 500 }

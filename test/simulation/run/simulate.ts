@@ -8,17 +8,20 @@ import { FigureBook } from "../history/FigureBook.ts"
 import { type Entry, History, type LetterState } from "../history/History.ts"
 import { Incarnations } from "../history/Incarnations.ts"
 import { Ledger } from "../history/Ledger.ts"
+import { OrderBook } from "../history/OrderBook.ts"
 import { concerning, scenarioOf, servicesOf } from "../history/services.ts"
 import { figureRules } from "../rules/figureRules.ts"
+import { orderRules } from "../rules/orderRules.ts"
 import { remakeRules } from "../rules/remakeRules.ts"
 import { rules } from "../rules/rules.ts"
 import { hasRemakes } from "../scenario/remakes.ts"
 import { mainTopics, outputPartitions, outputTopic, retryGroups } from "../scenario/retries.ts"
-import { type Action, beginMillis, isDown, type Scenario } from "../scenario/Scenario.ts"
+import { type Action, beginMillis, isDown, isPerKey, type Scenario } from "../scenario/Scenario.ts"
 import { act, type World } from "./actions.ts"
 import * as Cluster from "./cluster.ts"
 import { makeHandlerContext } from "./handlers.ts"
 import * as Idempotency from "./idempotency.ts"
+import * as Locks from "./locks.ts"
 import { type Defect, Machine } from "./Machine.ts"
 import { Stuck, Timeline } from "./Timeline.ts"
 
@@ -73,6 +76,7 @@ const run = (time: Timeline, effect: Effect.Effect<void>): string | undefined =>
 
 /** The first entry that breaks a rule. */
 const firstViolation = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
+  if (isPerKey(scenario)) return violationOfOrder(scenario, entries)
   const found = hasRemakes(scenario)
     ? [violationOfRemakes(entries)]
     : servicesOf(scenario).map((service) => violationOf(scenario, service, entries))
@@ -86,6 +90,18 @@ const violationOfFigures = (scenario: Scenario, entries: ReadonlyArray<Entry>): 
   for (const [at, entry] of entries.entries()) {
     for (const { name, check } of entry._tag === "Read" ? figureRules : []) {
       const message = check(entry as Extract<Entry, { readonly _tag: "Read" }>, book)
+      if (message !== undefined) return { rule: name, message, at }
+    }
+    book.apply(entry)
+  }
+  return undefined
+}
+
+const violationOfOrder = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
+  const book = new OrderBook(scenario)
+  for (const [at, entry] of entries.entries()) {
+    for (const { name, check } of orderRules) {
+      const message = check(entry, book)
       if (message !== undefined) return { rule: name, message, at }
     }
     book.apply(entry)
@@ -135,6 +151,7 @@ const makeWorld = Effect.fnUntraced(function* (scenario: Scenario, history: Hist
   )
   let clusterId = ""
   const stored = Cluster.storedCopies(bindings)
+  const locked = Locks.stored(bindings)
   const memory: Cluster.Memory = yield* MemoryBroker.make({
     assignment,
     maxRecordsPerChunk,
@@ -145,6 +162,8 @@ const makeWorld = Effect.fnUntraced(function* (scenario: Scenario, history: Hist
       history.add({ _tag: "Broker", entry })
       const copies = entry._tag === "Appended" ? stored.read(memory, clusterId, entry) : undefined
       if (copies !== undefined) history.add(copies)
+      const locks = entry._tag === "Appended" ? locked(memory, entry) : undefined
+      if (locks !== undefined) history.add(locks)
       // The offsets of a transaction are the last part of it that becomes visible.
       const committed = entry._tag === "Committed" ? transactional.get(entry.groupId) : undefined
       if (committed !== undefined) Effect.runSync(Cluster.observe(memory, history, committed))

@@ -90,6 +90,14 @@ export interface ProcessPlan {
   readonly service: number
 }
 
+/** Order per key through retry topics. */
+export interface PerKeyPlan {
+  readonly onDeadLetter: "continue" | "hold"
+  readonly holdForMillis: number
+  readonly maxParkedKeys: number
+  readonly maxParkedBytes: number
+}
+
 export interface BindingPlan {
   readonly name: string
   /** Bindings of one service run together in its processes. Another service is another program, which shares no connector with them. */
@@ -116,6 +124,8 @@ export interface BindingPlan {
   readonly tiers: ReadonlyArray<TierPlan>
   readonly tierConsumer: "shared" | "separate"
   readonly breaker: BreakerPlan | undefined
+  /** Default: the order of a key is kept in a topic alone. */
+  readonly perKey?: PerKeyPlan
   readonly maxPollRecords: number
   readonly maxInFlight: number | undefined
   readonly maxBufferedRecords: number
@@ -208,6 +218,10 @@ export const maxPollIntervalMillis = 60_000
 
 export const isDown = ({ outage }: Scenario, binding: string, atMillis: number): boolean =>
   outage !== undefined && outage.binding === binding && atMillis >= outage.fromMillis && atMillis < outage.toMillis
+
+/** Whether the bindings keep the order of each key through retry topics. */
+export const isPerKey = ({ bindings }: Pick<Scenario, "bindings">): boolean =>
+  bindings.some(({ perKey }) => perKey !== undefined)
 
 export const planOf = ({ bindings }: Scenario, binding: string): BindingPlan => {
   const plan = bindings.find((candidate) => candidate.name === binding)

@@ -152,7 +152,7 @@ const tiersOf = (random: Random.Random, mayGrow: boolean): ReadonlyArray<TierPla
   })
 }
 
-const breakerOf = (random: Random.Random): BreakerPlan => {
+export const breakerOf = (random: Random.Random): BreakerPlan => {
   const windowType = random.happens(0.7) ? "count" : "time"
   const windowSize = windowType === "count" ? random.between(1, 8) : random.pick([2, 10, 30])
   return {
@@ -268,7 +268,7 @@ export const lifecycle = (
 }
 
 /** `FaultPlan.random` within the time of faults. Probabilities become numbered requests, so that the faults end and everything can settle afterwards. */
-const faults = (
+export const faults = (
   random: Random.Random,
   seed: number,
   intensity: number,

@@ -87,7 +87,7 @@ export const subscriptions = (definition: BindingDefinition<unknown>): ReadonlyA
 }
 
 export interface Consumer {
-  /** Undefined unless the order of each key is kept through retry topics. */
+  /** Undefined for a binding that cannot keep the order of each key through retry topics. */
   readonly units: Units.Units | undefined
   readonly partitions: () => ReadonlyArray<Partition>
   /** Adds a pause reason to the partitions of this consumer; without `which`, to all of them. */
@@ -116,10 +116,9 @@ export const make = Effect.fnUntraced(function* <R>(
   const context = yield* makeContext(options, session, (defect) => Deferred.die(broken, defect))
   const joined = Latch.makeUnsafe(false)
   const guarded = Latch.makeUnsafe(false)
-  const units =
-    options.definition.orderingMode === "PER_KEY"
-      ? Units.make({ context, session, broker: options.broker, counts: options.unitCounts })
-      : undefined
+  const units = Units.areKept(options.definition)
+    ? Units.make({ context, session, broker: options.broker, counts: options.unitCounts })
+    : undefined
   const assignments = yield* Assignments.make({
     context,
     onGuarded: () => guarded.openUnsafe(),
@@ -193,6 +192,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxRecordBytes: definition.maxBufferedBytes,
     maxBytesByTopic: new Map(Sources.retryTopicsOf(definition).map((topic) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
+    ...(Units.areKept(definition) && { copartitionedTopics: Units.families(definition) }),
     // No other client is in the group of the retry topics.
     ...(options.subscription.groupId === definition.groupId && {
       partitionAssignmentStrategy: definition.partitionAssignmentStrategy

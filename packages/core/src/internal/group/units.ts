@@ -7,7 +7,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
-import { partitionKey } from "../../ConsumerRecord.ts"
+import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"
 import { type ConsumerContext, reportPublishFailed } from "../delivery/consumerContext.ts"
 import type { UnitCounts } from "../observe/orderMetrics.ts"
@@ -16,6 +16,7 @@ import type { Unit } from "../order/unit.ts"
 import type { Bodies } from "../order/unitOptions.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as Sources from "../settings/sources.ts"
 
 export interface UnitsOptions {
@@ -25,8 +26,35 @@ export interface UnitsOptions {
   readonly counts: UnitCounts
 }
 
+/** Whether a binding can have units: its retry topics are read with their source, by one member, and become due in the order of their offsets. */
+export const areKept = ({
+  handler,
+  listenerType,
+  processingOrder,
+  retry,
+  tiers,
+  partitionAssignmentStrategy
+}: ConsumerContext<unknown>["definition"]): boolean =>
+  handler._tag === "PerRecord" &&
+  listenerType === "SINGLE" &&
+  processingOrder !== "unordered" &&
+  retry.consumer === "shared" &&
+  AssignmentStrategy.foreign(partitionAssignmentStrategy).length === 0 &&
+  tiers.count > 0 &&
+  tiers.topics.every(({ delaysMillis }) => delaysMillis.length === 1)
+
+/** The topics of each source that go together. */
+export const families = (definition: ConsumerContext<unknown>["definition"]): ReadonlyArray<ReadonlyArray<string>> =>
+  Sources.topicsOf(definition).map((source) => topicsOf(definition, source))
+
 export interface Units {
-  /** Waits until the unit of the partition runs. */
+  /** Whether the partition runs within a unit. Where the binding does not ask for that, it does while keys are parked that were parked before. */
+  readonly needs: (at: TopicPartition) => boolean
+  /** A commit in this source says that keys may be parked. */
+  readonly require: (at: TopicPartition) => void
+  /** An operator accepts that the locks of another incarnation of a source keep nothing back. */
+  readonly acceptLoss: (at: TopicPartition) => void
+  /** Waits until the unit of the partition runs, or is not needed. */
   readonly join: (partition: Partition) => Effect.Effect<void>
   /** The partition ends. Answers the other parts of its unit where it had begun: they end with it. */
   readonly leave: (partition: Partition) => ReadonlyArray<Partition>
@@ -40,23 +68,29 @@ export interface Units {
 
 /** The parts of one unit that are here. */
 interface Seat {
+  readonly key: string
   readonly source: string
   readonly partition: number
   /** By topic. */
   readonly parts: Map<string, Partition>
   hasBegun: boolean
   unit: Unit | undefined
-  readonly ready: Deferred.Deferred<Unit>
+  /** Done when the unit runs, or when it is found that none is needed. */
+  readonly ready: Deferred.Deferred<void>
 }
 
 export const make = (options: UnitsOptions): Units => {
   const { context } = options
   const { definition } = context
   const seats = new Map<string, Seat>()
+  const isAsked = definition.orderingMode === "PER_KEY"
+  /** Units of a binding that does not ask for them, and those whose loss is accepted. */
+  const required = new Set<string>()
+  const accepted = new Set<string>()
   const bodies: Bodies = { bytes: 0, most: definition.perKey.maxParkedBytes }
   const { counts } = options
 
-  const keyOf = ({ topic, partition }: Partition): string =>
+  const keyOf = ({ topic, partition }: TopicPartition): string =>
     partitionKey(Sources.ofTopic(definition, topic).topic, partition)
 
   const seatOf = (partition: Partition): Seat | undefined => {
@@ -67,8 +101,9 @@ export const make = (options: UnitsOptions): Units => {
   const take = (partition: Partition): Seat => {
     const key = keyOf(partition)
     const seat = seats.get(key) ?? {
+      key,
       ...{ source: Sources.ofTopic(definition, partition.topic).topic, partition: partition.partition },
-      ...{ parts: new Map<string, Partition>(), hasBegun: false, unit: undefined, ready: Deferred.makeUnsafe<Unit>() }
+      ...{ parts: new Map<string, Partition>(), hasBegun: false, unit: undefined, ready: Deferred.makeUnsafe<void>() }
     }
     seats.set(key, seat)
     seat.parts.set(partition.topic, partition)
@@ -79,20 +114,30 @@ export const make = (options: UnitsOptions): Units => {
     if (missing.length > 0) return
     seat.hasBegun = true
     const elapsedMillis = Clocks.stopwatch(context.clock)
-    const unit = yield* beginUnit(options, seat, bodies)
+    const unit = yield* beginUnit(options, seat, bodies, () => accepted.has(seat.key))
     counts.begun.observe(elapsedMillis())
     const { main, tiers } = unit.options
-    seat.unit = unit
+    const isNeeded = isAsked || unit.table.size > 0
+    if (isNeeded) seat.unit = unit
+    else {
+      // No key is parked, and none will be: the partitions go on by themselves.
+      required.delete(seat.key)
+      seats.delete(seat.key)
+    }
     for (const [part, partition] of [main, ...tiers].entries()) {
-      partition.order = unit.parts[part]
+      if (isNeeded) partition.order = unit.parts[part]
+      else partition.leaveUnits()
       partition.awaitsUnit = undefined
       partition.removeReason("order")
     }
     yield* Effect.forEach([main, ...tiers], (partition) => partition.syncFetch, { discard: true })
-    Deferred.doneUnsafe(seat.ready, Effect.succeed(unit))
+    Deferred.doneUnsafe(seat.ready, Effect.void)
   })
 
   return {
+    needs: (at) => isAsked || required.has(keyOf(at)),
+    require: (at) => void required.add(keyOf(at)),
+    acceptLoss: (at) => void accepted.add(keyOf(at)),
     join: (partition) =>
       Effect.suspend(() => {
         const seat = take(partition)
@@ -104,7 +149,7 @@ export const make = (options: UnitsOptions): Units => {
             ? "it begins"
             : `partition ${seat.partition} of ${missing.join(", ")} is not assigned here`
         for (const part of seat.parts.values()) part.awaitsUnit = { problem, sinceMillis }
-        return Effect.andThen(run(seat, missing), Effect.asVoid(Deferred.await(seat.ready)))
+        return Effect.andThen(run(seat, missing), Deferred.await(seat.ready))
       }),
     leave: (partition) => {
       const seat = seatOf(partition)
@@ -133,7 +178,8 @@ const bytesOf = ({ table }: Unit): number =>
 const beginUnit = (
   { context, broker, session, counts }: UnitsOptions,
   seat: Seat,
-  bodies: Bodies
+  bodies: Bodies,
+  acceptsLoss: () => boolean
 ): Effect.Effect<Unit> => {
   const definition = Sources.ofTopic(context.definition, seat.source)
   const main = seat.parts.get(seat.source)!
@@ -141,7 +187,8 @@ const beginUnit = (
   const { topic, partition, generation } = main
   const topicId = CommitMetadata.topicIdOf(main.fixedMetadata)
   return begin({
-    ...{ definition, main, tiers, broker, generation, bodies, counts },
+    ...{ definition, main, tiers, broker, generation, bodies, counts, acceptsLoss },
+    parks: definition.orderingMode === "PER_KEY",
     ...{ clock: context.clock, committer: context.committer, copyPublisher: context.copyPublisher },
     bond: { topic, partition, topicId, clusterId: session.clusterId, groupId: definition.groupId },
     onRefused: (record, target, error, attempt) =>

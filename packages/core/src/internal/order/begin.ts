@@ -21,6 +21,8 @@ import type { UnitOptions } from "./unitOptions.ts"
 export interface BeginOptions extends Omit<UnitOptions, "epoch"> {
   readonly broker: Broker["Service"]
   readonly generation: number
+  /** Whether an operator has accepted that locks of another incarnation of the source keep nothing back: their records are retried without order. */
+  readonly acceptsLoss: () => boolean
   /** The unit cannot begin yet, and why. It is tried again. */
   readonly onProblem: (problem: string) => void
 }
@@ -51,7 +53,7 @@ const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
     { concurrency: "unbounded" }
   )
   const strangers = scans.flatMap((scan) => scan.strangers)
-  if (strangers.length > 0) return yield* ofAnotherTopic(main, strangers)
+  if (strangers.length > 0 && !options.acceptsLoss()) return yield* ofAnotherTopic(main, strangers)
   return tableOf(unitOptions, scans)
 })
 

@@ -12,6 +12,13 @@ export interface Slot {
   readonly sequence: number
 }
 
+/** Where a lock goes, and what it says. */
+export interface LockTarget {
+  readonly kind: LockKind
+  readonly offset: bigint
+  readonly part: number
+}
+
 /** A lock that is on its way to its topic. */
 export interface Move {
   /** What is finished when it is acknowledged: the slot of the lock before, and superseded locks that were read meanwhile. */

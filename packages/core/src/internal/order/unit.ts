@@ -16,7 +16,7 @@ import type { Copy } from "../record/copy.ts"
 import type { ResultWithCopy } from "../record/deliveryResult.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
 import { Claims } from "./claims.ts"
-import { Entry, type Move, type Slot, textOf } from "./entry.ts"
+import { Entry, type LockTarget, type Move, type Slot, textOf } from "./entry.ts"
 import { bytesOf } from "./followers.ts"
 import * as LockCopies from "./lockCopies.ts"
 import type { UnitOptions } from "./unitOptions.ts"
@@ -204,7 +204,7 @@ export class Unit {
   park(part: number, record: ConsumerRecord, sequence: number, result: ResultWithCopy): ResultWithCopy {
     const known = this.#slots[part]!.get(sequence)?.entry
     // A copy without order goes on without, and so does a record without a key.
-    if (known === undefined && (part > 0 || record.key === null)) return result
+    if (known === undefined && (part > 0 || record.key === null || !this.options.parks)) return result
     const entry = known ?? this.#enter(record, { part, sequence })
     return this.moveOn(entry, entry.offset, result)
   }
@@ -336,8 +336,12 @@ export class Unit {
   /** False for the key's lock where its record is due, and for a copy without order: they are delivered. */
   takeTier(part: number, record: ConsumerRecord, sequence: number): boolean {
     const read = OrderHeaders.read(record, this.options.bond)
-    if (read === undefined || read.kind === "stranger") return false
     const slot = { part, sequence }
+    if (read === undefined || read.kind === "stranger") {
+      if (!OrderHeaders.isForNoHandler(record)) return false
+      this.#pass(slot)
+      return true
+    }
     if (read.kind === "claim") {
       this.claim(part, record.offset, read.epoch)
       this.#pass(slot)
@@ -401,7 +405,8 @@ export class Unit {
   handled(entry: Entry, record: ConsumerRecord): void {
     if (entry.followers.first === record) this.shift(entry)
     if (this.followers > 0) this.followers--
-    if (record.offset === entry.offset) entry.held = undefined
+    // Nothing is left to decide about it.
+    entry.held = undefined
     entry.doneTo = record.offset + 1n
     entry.handledSince++
   }
@@ -490,8 +495,7 @@ export class Unit {
       if (!isHeld && !front.isIdle) return []
       front.stuckSinceMillis ??= nowMillis
       if (nowMillis - Math.max(front.stuckSinceMillis, front.lockedMillis) < rollAfter.millis) return []
-      if (isHeld) return [this.#publishLock(front, { kind: "held", offset: front.offset, part: front.part })]
-      return [Effect.tap(this.roll(front), () => Effect.sync(() => this.drain(front)))]
+      return [Effect.tap(this.#renew(front), () => Effect.sync(() => isHeld || this.drain(front)))]
     })
   }
 
@@ -524,16 +528,17 @@ export class Unit {
   }
 
   #decide(entry: Entry): void {
-    const { decision, offset } = entry
+    const { decision } = entry
     if (decision === undefined || entry.held === undefined) return
     entry.decision = undefined
-    if (decision === "skip-held") this.giveUpHeld(entry, offset + 1n)
+    if (decision === "skip-held") this.giveUpHeld(entry, entry.offset)
     else this.#reopen(entry)
   }
 
-  /** The held record becomes a dead letter, and so does what follows below an offset. */
+  /** The held record becomes a dead letter, and so does what follows below an offset. The main topic may not have come to the held record again. */
   giveUpHeld(entry: Entry, to: bigint): void {
-    entry.blockedTo = to
+    const behind = entry.offset + 1n
+    entry.blockedTo = to > behind ? to : behind
     this.#reopen(entry)
   }
 
@@ -549,21 +554,31 @@ export class Unit {
 
   // Given up
 
-  /** Says what is done, so that the next owner repeats nothing: the locks of keys that are done beyond them move (the exception to ruling 17). */
+  /** Says what is done, so that the next owner repeats nothing: the locks of keys move that are done beyond them, or hold others back (the exception to ruling 17). */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() => {
     this.release()
-    const behind = Array.from(this.table.values()).filter(
-      (entry) => entry.doneTo > entry.offset && !entry.isGone && entry.move === undefined && !entry.awaitsLetter
+    const moving = Array.from(this.table.values()).filter(
+      (entry) =>
+        !entry.isGone &&
+        entry.move === undefined &&
+        !entry.awaitsLetter &&
+        (entry.doneTo > entry.offset || this.#holdsBack(entry))
     )
-    return Effect.forEach(behind, (entry) => this.roll(entry), { concurrency: "unbounded", discard: true })
+    return Effect.forEach(moving, (entry) => this.#renew(entry), { concurrency: "unbounded", discard: true })
   })
-}
 
-/** Where a lock goes, and what it says. */
-export interface LockTarget {
-  readonly kind: OrderHeaders.LockKind
-  readonly offset: bigint
-  readonly part: number
+  /** Whether a lock that waits for no delivery keeps what is finished behind it from being committed. */
+  #holdsBack({ slot, kind }: Entry): boolean {
+    if (slot === undefined || slot.part === 0 || kind === "retry") return false
+    const { tracker } = this.partitionOf(slot.part)
+    return tracker.span() > tracker.inFlight()
+  }
+
+  /** Moves the lock of a key that does not drain to the end of a retry topic, as it is. */
+  #renew(entry: Entry): Effect.Effect<boolean> {
+    const { held, offset, part } = entry
+    return held === undefined ? this.roll(entry) : this.#publishLock(entry, { kind: "held", offset, part })
+  }
 }
 
 /** A part of the unit, as its partition knows it. */

@@ -25,6 +25,8 @@ export interface UnitOptions {
   readonly tiers: ReadonlyArray<Partition>
   readonly bond: OrderHeaders.Bond
   readonly epoch: number
+  /** False where the binding does not keep the order of each key (any more): keys that are parked go on in order, and no other is parked. */
+  readonly parks: boolean
   readonly clock: Clock.Clock
   readonly committer: Committer
   readonly copyPublisher: CopyPublisher

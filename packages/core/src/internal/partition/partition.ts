@@ -72,6 +72,7 @@ export class Partition implements Committable, StartGate {
   #over = false
   #heldRecords = 0
   #heldBytes = 0
+  #epoch: number | undefined
   readonly #progress = Progress.make()
 
   constructor(options: PartitionOptions, queue: Queue.Queue<RecordChunk, Cause.Done>) {
@@ -87,6 +88,7 @@ export class Partition implements Committable, StartGate {
     this.log = new LogView(options.position, options.logEnd)
     this.committedAhead = options.finishedAhead
     this.#options = options
+    this.#epoch = options.epoch
     this.#queue = queue
   }
 
@@ -97,8 +99,7 @@ export class Partition implements Committable, StartGate {
 
   /** Text that each commit carries. */
   get metadata(): string | undefined {
-    const { metadata, epoch } = this.#options
-    return CommitMetadata.withEpoch(metadata, this.order?.epochAt(this.position()) ?? epoch)
+    return CommitMetadata.withEpoch(this.#options.metadata, this.epoch)
   }
 
   /** The same without what changes with the position. */
@@ -108,7 +109,12 @@ export class Partition implements Committable, StartGate {
 
   /** The epoch in force at the position. */
   get epoch(): number | undefined {
-    return this.order?.epochAt(this.position()) ?? this.#options.epoch
+    return this.order?.epochAt(this.position()) ?? this.#epoch
+  }
+
+  /** No key is parked, and none will be: commits say so. */
+  leaveUnits(): void {
+    this.#epoch = undefined
   }
 
   position(): bigint {

@@ -1,0 +1,41 @@
+/**
+ * Reads the locks and claims of order per key in retry topics, past every client.
+ */
+import type { ConsumerRecord } from "@eventbus/core"
+import { Effect } from "effect"
+import type { Fact, StoredLock } from "../history/History.ts"
+import { decoder } from "../scenario/plannedRecords.ts"
+import { retryTopics } from "../scenario/retries.ts"
+import type { BindingPlan } from "../scenario/Scenario.ts"
+import type { Memory } from "./cluster.ts"
+
+const prefix = "x-eventbus-order-"
+
+const read = ({ offset: at, key, headers }: ConsumerRecord.ConsumerRecord): StoredLock | undefined => {
+  const of = new Map(headers.map((header) => [header.key, decoder.decode(header.value ?? undefined)]))
+  const kind = of.get(`${prefix}kind`)
+  if (kind === undefined) return undefined
+  const number = (name: string): number => Number(of.get(`${prefix}${name}`) ?? -1)
+  return {
+    ...{ at, kind, key: key === null ? null : decoder.decode(key), offset: BigInt(number("offset")) },
+    ...{ hop: number("hop"), epoch: number("epoch"), next: BigInt(number("next")) }
+  }
+}
+
+/** Finds the locks behind an append: the broker may have written a batch twice. */
+export const stored = (plans: ReadonlyArray<BindingPlan>) => {
+  const topics = new Set(plans.filter(({ perKey }) => perKey !== undefined).flatMap(retryTopics))
+  const seen = new Map<string, bigint>()
+  return (memory: Memory, { topic, partition }: ConsumerRecord.TopicPartition): Fact | undefined => {
+    if (!topics.has(topic)) return undefined
+    const name = `${topic}/${partition}`
+    const from = seen.get(name) ?? 0n
+    const added = Effect.runSync(memory.log(topic, partition, "read_uncommitted")).filter(
+      ({ offset }) => offset >= from
+    )
+    const last = added.at(-1)
+    if (last !== undefined) seen.set(name, last.offset + 1n)
+    const locks = added.flatMap((record) => read(record) ?? [])
+    return locks.length === 0 ? undefined : { _tag: "Locked", partition: name, locks }
+  }
+}
