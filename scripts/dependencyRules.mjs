@@ -52,6 +52,7 @@ const rooms = {
     "letters",
     "runs",
     "requests",
+    "parked",
     "replay",
     "order",
     "partition",

@@ -9,6 +9,7 @@ import type { Broker, PartitionOffsets } from "../../Broker.ts"
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import { Hostname } from "../../Hostname.ts"
+import type { NotOrderedPerKey, ParkedKeys } from "../../ParkedKeys.ts"
 import type { Runs as RunCommands } from "../../ReplayRun.ts"
 import { toMillis } from "../base/durations.ts"
 import * as LettersOfTopics from "../deadLetters/lettersOfTopics.ts"
@@ -21,7 +22,8 @@ import type { DeadLetterDepth } from "../observe/deadLetterDepth.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as OngoingFailures from "../observe/ongoingFailures.ts"
 import * as OrderMetrics from "../observe/orderMetrics.ts"
-import * as ParkedKeys from "../order/parkedKeys.ts"
+import * as ParkedCounts from "../order/parkedKeys.ts"
+import * as Parked from "../parked/parkedKeys.ts"
 import * as HeldRecords from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyPublisher from "../publish/copyPublisher.ts"
@@ -50,6 +52,8 @@ export interface Container extends FleetMember {
   readonly deadLetters: LettersOfTopics.LettersOfTopics["all"]
   /** The plans over its dead letters, and their runs. */
   readonly runs: RunCommands
+  /** The parked keys of its group. Fails for a binding without order per key. */
+  readonly parked: Effect.Effect<ParkedKeys, NotOrderedPerKey>
   readonly state: () => ContainerState
   /** The partitions that the consumers of this binding own. */
   readonly partitions: () => ReadonlyArray<Partition>
@@ -87,7 +91,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const { begin, consumers, consumersRunning, onConsumers, partitions, overtaken } = consumersOf(statuses)
   const unitCounts = OrderMetrics.unitCounts()
   const units = () => consumers().flatMap((consumer) => consumer.units?.running() ?? [])
-  const parked = definition.orderingMode === "PER_KEY" ? () => ParkedKeys.counts(units()) : undefined
+  const parked = definition.orderingMode === "PER_KEY" ? () => ParkedCounts.counts(units()) : undefined
   const state = (): ContainerState => {
     if (lifecycle.phase !== "STARTED") return lifecycle.phase
     return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
@@ -137,6 +141,11 @@ export const make = Effect.fnUntraced(function* <R>(
   const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
+    parked: Parked.make({
+      ...{ definition, broker, units },
+      onDecided: (at, decision) =>
+        Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), at, decision }))
+    }),
     ...{ deadLetters: letters.all, runs, deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }

@@ -2,7 +2,7 @@
  * A parked key: its lock, what is done, and what follows.
  */
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import type { LockKind } from "../record/orderHeaders.ts"
+import type { LockKind, Verb } from "../record/orderHeaders.ts"
 import { Followers } from "./followers.ts"
 
 /** A record that has begun in a part of the unit, and is not finished while its key needs it. */
@@ -64,6 +64,8 @@ export class Entry {
   blockedTo = 0n
   /** The held record, once it is read. */
   held: ConsumerRecord | undefined = undefined
+  /** An operator's decision about the held record, which waits until the record is read. */
+  decision: Verb | undefined = undefined
   /** Since when the key is parked, epoch milliseconds. */
   readonly sinceMillis: number
   /** Called when followers have been read, or when there are none left to read. */
@@ -86,6 +88,11 @@ export class Entry {
     this.copies = new Array<bigint>(parts).fill(-1n)
     this.sinceMillis = nowMillis
     this.lockedMillis = nowMillis
+  }
+
+  /** Whether its record waits for an operator who has not decided yet. */
+  get isHeld(): boolean {
+    return this.kind === "held" && this.doneTo <= this.offset && !this.isDraining && this.decision === undefined
   }
 
   get hasFollowers(): boolean {

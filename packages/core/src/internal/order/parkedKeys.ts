@@ -11,7 +11,7 @@ export const counts = (units: ReadonlyArray<Unit>): ParkedCounts => {
     followers += unit.followers
     for (const entry of unit.table.values()) {
       if (entry.isGone) continue
-      if (entry.kind === "held") held++
+      if (entry.isHeld) held++
       else if (entry.isDraining) draining++
       else waiting++
       if (oldestSinceMillis === undefined || entry.sinceMillis < oldestSinceMillis) {

@@ -360,7 +360,10 @@ export class Unit {
     entry.adopted = true
     this.hold(entry, slot)
     if (read.kind === "retry") return false
-    if (read.kind === "held") entry.held = record
+    if (read.kind === "held") {
+      entry.held = record
+      this.#decide(entry)
+    }
     this.release()
     return true
   }
@@ -516,13 +519,20 @@ export class Unit {
 
   // An operator's decision about a held record
 
-  /** Takes a decision about the record that a key is held by. False when the key is not held at this offset. */
+  /** Takes a decision about the record that a key is held by. While its lock is on its way, or not read yet, the decision waits for it. False when the key is not held at this offset. */
   command(entry: Entry, { kind, offset }: OrderHeaders.Command): boolean {
-    if (entry.held === undefined || entry.offset !== offset || entry.move !== undefined || entry.isDraining)
-      return false
-    if (kind === "skip-held") this.giveUpHeld(entry, offset)
-    else this.#reopen(entry)
+    if (!entry.isHeld || entry.offset !== offset || this.stopping) return false
+    entry.decision = kind
+    this.#decide(entry)
     return true
+  }
+
+  #decide(entry: Entry): void {
+    const { decision } = entry
+    if (decision === undefined || entry.held === undefined) return
+    entry.decision = undefined
+    if (decision === "skip-held") this.giveUpHeld(entry, entry.offset)
+    else this.#reopen(entry)
   }
 
   /** The held record becomes a dead letter, and so does what follows below an offset. The main topic may not have come to the held record again. */
@@ -538,6 +548,7 @@ export class Unit {
     const head = LockCopies.headOf(this.options, entry.offset, entry.held)
     entry.followers.addFirst(head)
     this.options.bodies.bytes += bytesOf(head)
+    this.followers++
     this.drain(entry)
   }
 
