@@ -124,7 +124,12 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
 export const reopen = <R>(partitions: RunningPartitions<R>, ended: Partition.Partition): Effect.Effect<void> => {
   const { topic, partition, generation, committed, fixedMetadata: metadata, epoch, log } = ended
   const at = { topic, partition, generation, position: ended.position(), anchored: true }
-  return open(partitions, { ...at, committed, metadata, epoch, logEnd: log.end })
+  const markIfAhead = Effect.sync(() => {
+    const opened = find(partitions, ended)?.partition
+    // What was finished and not committed: perhaps no record comes that leads to a commit.
+    if (opened !== undefined && opened.position() > opened.committed) partitions.options.context.committer.mark(opened)
+  })
+  return Effect.andThen(open(partitions, { ...at, committed, metadata, epoch, logEnd: log.end }), markIfAhead)
 }
 
 /** Restarts a partition within its assignment. Does nothing when the assignment has ended or is draining: the next owner continues. */

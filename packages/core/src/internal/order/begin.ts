@@ -148,7 +148,10 @@ class Scan {
       this.claims.push({ at: record.offset, epoch: read.epoch })
       return
     }
-    if (!OrderHeaders.isLock(read) || read.epoch !== this.#inForce || read.offset >= main.log.end) return
+    if (!OrderHeaders.isLock(read) || read.epoch !== this.#inForce) return
+    // Nothing may come behind what is done: a lock without a record stands at the end then.
+    const end = read.kind === "next" ? main.log.end + 1n : main.log.end
+    if (read.offset >= end) return
     const key = textOf(record.key!)
     this.last.set(key, record.offset)
     const known = this.best.get(key)
