@@ -225,6 +225,8 @@ class FollowerRecord<R> implements RecordInWork<R>, StartGate {
     unit.shift(entry)
     const leaving = unit.moveOn(entry, this.record.offset, result)
     const { move } = entry
+    // The lock may be read, handled, and drain again before it is acknowledged.
+    if (leaving.settlement === "Routed") entry.isDraining = false
     return Effect.map(context.copyPublisher.publish(leaving.copy), (isAcknowledged) => {
       if (!isAcknowledged) {
         this.#abandon(leaving)
@@ -233,7 +235,6 @@ class FollowerRecord<R> implements RecordInWork<R>, StartGate {
       reportSettled(context, this.partition, this.record, leaving)
       if (leaving.settlement === "Routed") {
         this.hasMoved = true
-        entry.isDraining = false
         if (move !== undefined) unit.acknowledged(entry, move)
       } else {
         entry.awaitsLetter = false

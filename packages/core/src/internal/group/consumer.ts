@@ -116,9 +116,8 @@ export const make = Effect.fnUntraced(function* <R>(
   const context = yield* makeContext(options, session, (defect) => Deferred.die(broken, defect))
   const joined = Latch.makeUnsafe(false)
   const guarded = Latch.makeUnsafe(false)
-  const units = Units.areKept(options.definition)
-    ? Units.make({ context, session, broker: options.broker, counts: options.unitCounts })
-    : undefined
+  const { broker, unitCounts: counts } = options
+  const units = Units.ofConsumer({ context, session, broker, counts })
   const assignments = yield* Assignments.make({
     context,
     onGuarded: () => guarded.openUnsafe(),
@@ -192,7 +191,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxRecordBytes: definition.maxBufferedBytes,
     maxBytesByTopic: new Map(Sources.retryTopicsOf(definition).map((topic) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
-    ...(Units.areKept(definition) && { copartitionedTopics: Units.families(definition) }),
+    copartitionedTopics: Units.families(definition),
     // No other client is in the group of the retry topics.
     ...(options.subscription.groupId === definition.groupId && {
       partitionAssignmentStrategy: definition.partitionAssignmentStrategy

@@ -21,9 +21,6 @@ import * as BindingMetrics from "../observe/bindingMetrics.ts"
 import type { DeadLetterDepth } from "../observe/deadLetterDepth.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as OngoingFailures from "../observe/ongoingFailures.ts"
-import * as OrderMetrics from "../observe/orderMetrics.ts"
-import * as ParkedCounts from "../order/parkedKeys.ts"
-import * as Parked from "../parked/parkedKeys.ts"
 import * as HeldRecords from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyPublisher from "../publish/copyPublisher.ts"
@@ -35,6 +32,7 @@ import * as BreakerPermits from "../slots/breakerPermits.ts"
 import * as ConcurrencyLimits from "../slots/concurrencyLimits.ts"
 import * as HealthReport from "./health.ts"
 import type * as LagPoller from "./lagPoller.ts"
+import * as OrderParts from "./orderParts.ts"
 import * as Pausing from "./pausing.ts"
 import * as Run from "./run.ts"
 import * as Snapshots from "./snapshots.ts"
@@ -89,9 +87,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
 
   const { begin, consumers, consumersRunning, onConsumers, partitions, overtaken } = consumersOf(statuses)
-  const unitCounts = OrderMetrics.unitCounts()
-  const units = () => consumers().flatMap((consumer) => consumer.units?.running() ?? [])
-  const parked = definition.orderingMode === "PER_KEY" ? () => ParkedCounts.counts(units()) : undefined
+  const order = OrderParts.make(definition, broker, hub, consumers)
   const state = (): ContainerState => {
     if (lifecycle.phase !== "STARTED") return lifecycle.phase
     return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
@@ -99,7 +95,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const health = () => HealthReport.statusOf(Effect.runSyncWith(services)(snapshot), clock.currentTimeMillisUnsafe())
   const metrics = yield* BindingMetrics.make(definition, {
     ...{ state, breaker, consumersRunning, health },
-    order: parked && { parked, counts: unitCounts }
+    order: order.metrics
   })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
   const { onStrategies, unreadableLetters } = runningStrategies()
@@ -109,14 +105,15 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   const snapshot = Snapshots.take({
-    ...{ definition, pausing, held, unreadableLetters, copyPublisher, clusterStatus, failures, parked },
-    ...{ breaker, permits, statuses, state, sinceMillis }
+    ...{ definition, pausing, held, unreadableLetters, copyPublisher, clusterStatus, failures },
+    ...{ parked: order.parkedCounts, breaker, permits, statuses, state, sinceMillis }
   })
   const runOptions: Run.RunOptions<R> = {
     ...{ deadLetters: letters, services, onStrategies },
     onStatus: (index, status) => statuses.set(index, status),
     consumer: {
-      ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held, unitCounts },
+      ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held },
+      unitCounts: order.unitCounts,
       bindingReasons: pausing.reasonsFor,
       onHalted: pausing.halt,
       pauseBinding: pausing.pauseByOperator
@@ -141,11 +138,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
-    parked: Parked.make({
-      ...{ definition, broker, units },
-      onDecided: (at, decision) =>
-        Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), at, decision }))
-    }),
+    parked: order.parked,
     ...{ deadLetters: letters.all, runs, deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }

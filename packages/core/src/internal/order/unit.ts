@@ -61,6 +61,8 @@ export class Unit {
   /** Keys with followers that are in the source alone. */
   readonly evicted = new Set<Entry>()
   readonly #room = Latch.makeUnsafe(true)
+  /** Behind the last record that is done of a key that is free. */
+  freedTo = 0n
   /** Free keys that the main topic has not passed yet. They do not count. */
   readonly #gone = new Set<Entry>()
 
@@ -476,6 +478,7 @@ export class Unit {
   #free(entry: Entry): void {
     const { slot } = entry
     entry.isGone = true
+    if (entry.doneTo > this.freedTo) this.freedTo = entry.doneTo
     entry.slot = undefined
     this.#gone.add(entry)
     if (slot !== undefined) this.finishSlot(slot)
@@ -599,6 +602,10 @@ class Part implements OrderedPart {
 
   get followers(): number {
     return this.#part === 0 ? this.#unit.followers : 0
+  }
+
+  get freedTo(): bigint {
+    return this.#part === 0 ? this.#unit.freedTo : 0n
   }
 
   get hasRoom(): boolean {
