@@ -3,19 +3,28 @@
  */
 import { Effect } from "effect"
 import type { Entry } from "../../../../packages/core/src/internal/order/entry.ts"
+import { KeyTable } from "../../../../packages/core/src/internal/order/keyTable.ts"
+import { Locks } from "../../../../packages/core/src/internal/order/locks.ts"
+import { Slots } from "../../../../packages/core/src/internal/order/slots.ts"
 import { Unit } from "../../../../packages/core/src/internal/order/unit.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
-type Methods = "adopt" | "drain" | "evict" | "hold" | "park" | "release" | "roll" | "takeMain" | "takeTier"
-
-/** Puts a method in the place of one of all units, until the answer is called. */
+/** Puts a method in the place of one of a class, until the answer is called. */
 const inPlaceOf =
-  <M extends Methods>(method: M, change: (original: Unit[M]) => (this: Unit, ...args: Parameters<Unit[M]>) => unknown) =>
+  <Self extends object, M extends keyof Self>(
+    type: { readonly prototype: Self },
+    method: M,
+    change: (
+      original: Self[M]
+    ) => Self[M] extends (...args: infer Args) => unknown ? (this: Self, ...args: Args) => unknown : never
+  ) =>
   (): (() => void) => {
-    const original = Unit.prototype[method]
-    Object.assign(Unit.prototype, { [method]: change(original) })
-    return () => Object.assign(Unit.prototype, { [method]: original })
+    const original = type.prototype[method]
+    Object.assign(type.prototype, { [method]: change(original) })
+    return () => Object.assign(type.prototype, { [method]: original })
   }
+
+const partitionOf = ({ options: { main, tiers } }: Unit, part: number) => (part === 0 ? main : tiers[part - 1]!)
 
 const isReleasable = ({ isIdle, isGone, move, slot, hasFollowers }: Entry): boolean =>
   isIdle && !isGone && move === undefined && slot !== undefined && !hasFollowers
@@ -27,15 +36,20 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "sets a key free although its lock is not the first of its tier",
     seenBy: ["order-twice"],
-    plant: inPlaceOf("release", (original) => function () {
-      original.call(this)
-      for (const entry of this.table.values()) {
-        if (!isReleasable(entry)) continue
-        entry.isGone = true
-        this.finishSlot(entry.slot!)
-        this.table.delete(entry.key)
-      }
-    })
+    plant: inPlaceOf(
+      Unit,
+      "release",
+      (original) =>
+        function () {
+          original.call(this)
+          for (const entry of this.table.values()) {
+            if (!isReleasable(entry)) continue
+            entry.isGone = true
+            partitionOf(this, entry.slot!.part).tracker.finish(entry.slot!.sequence)
+            this.table.forget(entry)
+          }
+        }
+    )
   },
   {
     title: "commits its own epoch instead of the one in force at the offset",
@@ -51,23 +65,18 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "says nothing of what is done when it gives a partition up",
     seenBy: ["order-twice"],
-    plant: inPlaceOf(
-      "roll",
-      (original) =>
-        function (entry) {
-          return this.stopping ? Effect.succeed(false) : original.call(this, entry)
-        }
-    )
+    plant: inPlaceOf(Locks, "renew", () => () => Effect.succeed(false))
   },
   {
     title: "finishes a record before its lock is acknowledged",
     seenBy: ["order-covered"],
     plant: inPlaceOf(
+      Slots,
       "hold",
       (original) =>
         function (entry, slot) {
           original.call(this, entry, slot)
-          if (slot.part === 0) this.partitionOf(0).tracker.finish(slot.sequence)
+          if (slot.part === 0) this.finishUnheld(0, slot.sequence)
         }
     )
   },
@@ -75,10 +84,11 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     title: "finishes the lock of a key before its followers are handled",
     seenBy: ["order-covered"],
     plant: inPlaceOf(
+      Unit,
       "drain",
       (original) =>
         function (entry) {
-          if (entry.slot !== undefined) this.partitionOf(entry.slot.part).tracker.finish(entry.slot.sequence)
+          if (entry.slot !== undefined) partitionOf(this, entry.slot.part).tracker.finish(entry.slot.sequence)
           original.call(this, entry)
         }
     )
@@ -90,6 +100,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     plant: () => {
       const asked = new WeakSet<object>()
       return inPlaceOf(
+        Unit,
         "takeMain",
         (original) =>
           function (record, sequence) {
@@ -104,6 +115,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     title: "does not park the key of a dead letter that is on its way",
     seenBy: ["order-overtaken"],
     plant: inPlaceOf(
+      Unit,
       "park",
       (original) =>
         function (part, record, sequence, result) {
@@ -117,6 +129,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     title: "reads the source again from one record too late",
     seenBy: ["order-overtaken"],
     plant: inPlaceOf(
+      KeyTable,
       "evict",
       (original) =>
         function (entry, from) {
@@ -127,6 +140,13 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "forgets the parked keys of its predecessor",
     seenBy: ["order-covered", "order-overtaken"],
-    plant: inPlaceOf("adopt", () => function () {})
+    plant: inPlaceOf(
+      KeyTable,
+      "add",
+      (original) =>
+        function (entry) {
+          if (entry.hop === 0) original.call(this, entry)
+        }
+    )
   }
 ]
