@@ -17,6 +17,7 @@ import type { Strategy } from "../deadLetters/strategy.ts"
 import type { FleetMember } from "../fleet/fleetMember.ts"
 import { type Consumer, subscriptions } from "../group/consumer.ts"
 import * as Supervisor from "../group/supervisor.ts"
+import * as Units from "../group/units.ts"
 import * as BindingMetrics from "../observe/bindingMetrics.ts"
 import type { DeadLetterDepth } from "../observe/deadLetterDepth.ts"
 import type { EventHub } from "../observe/eventHub.ts"
@@ -142,7 +143,7 @@ export const make = Effect.fnUntraced(function* <R>(
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
     parked: Parked.make({
-      ...{ definition, broker, units },
+      ...{ definition, broker, units, hasUnits: Units.areKept(definition) },
       onDecided: (at, decision) =>
         Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), at, decision }))
     }),
