@@ -126,7 +126,7 @@ export type Reason =
         readonly _tag: "UnitIncomplete"
         /** The index of the consumer, from 0. */
         readonly consumer: number
-        /** What is missing, or what the last attempt to begin failed with. */
+        /** The part that is missing, or the failure of the last attempt to begin. */
         readonly problem: string
       })
   /** The cluster has had records for a minute or more that no fetch brings, although nothing holds the partition. */

@@ -234,7 +234,7 @@ export interface PartitionSnapshot extends TopicPartition {
 
 /** Why a partition and its retry partitions do not run together yet. */
 export interface AwaitedUnit {
-  /** What is missing, or what the last attempt to begin failed with. */
+  /** The part that is missing, or the failure of the last attempt to begin. */
   readonly problem: string
   /** Epoch milliseconds. */
   readonly sinceMillis: number

@@ -194,7 +194,7 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
   yield* Running.close(partitions, entry)
   const { topic, partition, generation, logEnd } = event
   const { position, anchored } = start
-  const { fixedMetadata: metadata } = entry.partition
+  const { fixed: metadata } = entry.partition.commitText
   yield* Running.open(partitions, {
     topic,
     partition,

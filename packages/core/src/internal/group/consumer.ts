@@ -62,7 +62,7 @@ export interface ConsumerOptions<R> {
   readonly pauseBinding: Effect.Effect<void>
   /** The records that hold their partitions. */
   readonly held: HeldRecords
-  /** What units do is counted here. */
+  /** Counts the work of units. */
   readonly unitCounts: UnitCounts
   readonly limits: BindingLimits
 }

@@ -122,9 +122,19 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
 
 /** Opens a partition again that has ended although it is still assigned, where it stood. */
 export const reopen = <R>(partitions: RunningPartitions<R>, ended: Partition.Partition): Effect.Effect<void> => {
-  const { topic, partition, generation, committed, fixedMetadata: metadata, epoch, log } = ended
-  const at = { topic, partition, generation, position: ended.position(), anchored: true }
-  return open(partitions, { ...at, committed, metadata, epoch, logEnd: log.end })
+  const { topic, partition, generation, committed, commitText, order, log } = ended
+  const position = ended.position()
+  const text = { metadata: commitText.fixed, epoch: commitText.epochAt(position, order) }
+  return open(partitions, {
+    topic,
+    partition,
+    generation,
+    position,
+    committed,
+    ...text,
+    anchored: true,
+    logEnd: log.end
+  })
 }
 
 /** Restarts a partition within its assignment. Does nothing when the assignment has ended or is draining: the next owner continues. */

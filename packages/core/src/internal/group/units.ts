@@ -4,7 +4,6 @@
  * A partition joins its unit when it is opened. Once all parts are here, the unit begins; until then each of them is paused for reason `order`, and nothing of it is handled. When
  * one part ends, the unit has ended, and the others wait for a new one.
  */
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
@@ -18,6 +17,7 @@ import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as Sources from "../settings/sources.ts"
+import { UnitParts } from "./unitParts.ts"
 
 export interface UnitsOptions {
   readonly context: ConsumerContext<unknown>
@@ -66,23 +66,10 @@ export interface Units {
   readonly of: (partition: Partition) => Unit | undefined
 }
 
-/** The parts of one unit that are here. */
-interface Seat {
-  readonly key: string
-  readonly source: string
-  readonly partition: number
-  /** By topic. */
-  readonly parts: Map<string, Partition>
-  hasBegun: boolean
-  unit: Unit | undefined
-  /** Done when the unit runs, or when it is found that none is needed. */
-  readonly ready: Deferred.Deferred<void>
-}
-
 export const make = (options: UnitsOptions): Units => {
   const { context } = options
   const { definition } = context
-  const seats = new Map<string, Seat>()
+  const seats = new Map<string, UnitParts>()
   const isAsked = definition.orderingMode === "PER_KEY"
   /** Units of a binding that does not ask for them, and those whose loss is accepted. */
   const required = new Set<string>()
@@ -93,24 +80,21 @@ export const make = (options: UnitsOptions): Units => {
   const keyOf = ({ topic, partition }: TopicPartition): string =>
     partitionKey(Sources.ofTopic(definition, topic).topic, partition)
 
-  const seatOf = (partition: Partition): Seat | undefined => {
+  const seatOf = (partition: Partition): UnitParts | undefined => {
     const seat = seats.get(keyOf(partition))
     return seat?.parts.get(partition.topic) === partition ? seat : undefined
   }
 
-  const take = (partition: Partition): Seat => {
+  const take = (partition: Partition): UnitParts => {
     const key = keyOf(partition)
-    const seat = seats.get(key) ?? {
-      key,
-      ...{ source: Sources.ofTopic(definition, partition.topic).topic, partition: partition.partition },
-      ...{ parts: new Map<string, Partition>(), hasBegun: false, unit: undefined, ready: Deferred.makeUnsafe<void>() }
-    }
+    const source = Sources.ofTopic(definition, partition.topic).topic
+    const seat = seats.get(key) ?? new UnitParts(key, source, partition.partition)
     seats.set(key, seat)
     seat.parts.set(partition.topic, partition)
     return seat
   }
 
-  const run = Effect.fnUntraced(function* (seat: Seat, missing: ReadonlyArray<string>) {
+  const run = Effect.fnUntraced(function* (seat: UnitParts, missing: ReadonlyArray<string>) {
     if (missing.length > 0) return
     seat.hasBegun = true
     const elapsedMillis = Clocks.stopwatch(context.clock)
@@ -118,20 +102,14 @@ export const make = (options: UnitsOptions): Units => {
     counts.begun.observe(elapsedMillis())
     const { main, tiers } = unit.options
     const isNeeded = isAsked || unit.table.size > 0
-    if (isNeeded) seat.unit = unit
-    else {
+    if (!isNeeded) {
       // No key is parked, and none will be: the partitions go on by themselves.
       required.delete(seat.key)
       seats.delete(seat.key)
     }
-    for (const [part, partition] of [main, ...tiers].entries()) {
-      if (isNeeded) partition.order = unit.parts[part]
-      else partition.leaveUnits()
-      partition.awaitsUnit = undefined
-      partition.removeReason("order")
-    }
+    seat.release(isNeeded ? unit : undefined)
     yield* Effect.forEach([main, ...tiers], (partition) => partition.syncFetch, { discard: true })
-    Deferred.doneUnsafe(seat.ready, Effect.void)
+    seat.isReady()
   })
 
   return {
@@ -149,7 +127,7 @@ export const make = (options: UnitsOptions): Units => {
             ? "it begins"
             : `partition ${seat.partition} of ${missing.join(", ")} is not assigned here`
         for (const part of seat.parts.values()) part.awaitsUnit = { problem, sinceMillis }
-        return Effect.andThen(run(seat, missing), Deferred.await(seat.ready))
+        return Effect.andThen(run(seat, missing), seat.ready)
       }),
     leave: (partition) => {
       const seat = seatOf(partition)
@@ -177,7 +155,7 @@ const bytesOf = ({ table }: Unit): number =>
 
 const beginUnit = (
   { context, broker, session, counts }: UnitsOptions,
-  seat: Seat,
+  seat: UnitParts,
   bodies: Bodies,
   acceptsLoss: () => boolean
 ): Effect.Effect<Unit> => {
@@ -185,7 +163,7 @@ const beginUnit = (
   const main = seat.parts.get(seat.source)!
   const tiers = definition.tiers.topics.map(({ topic }) => seat.parts.get(topic)!)
   const { topic, partition, generation } = main
-  const topicId = CommitMetadata.topicIdOf(main.fixedMetadata)
+  const topicId = CommitMetadata.topicIdOf(main.commitText.fixed)
   return begin({
     ...{ definition, main, tiers, broker, generation, bodies, counts, acceptsLoss },
     parks: definition.orderingMode === "PER_KEY",
@@ -193,10 +171,6 @@ const beginUnit = (
     bond: { topic, partition, topicId, clusterId: session.clusterId, groupId: definition.groupId },
     onRefused: (record, target, error, attempt) =>
       reportPublishFailed(context, main, record, { topic: target, isDeadLetter: false }, error, attempt),
-    onProblem: (problem) => {
-      for (const part of seat.parts.values()) {
-        if (part.awaitsUnit !== undefined) part.awaitsUnit = { ...part.awaitsUnit, problem }
-      }
-    }
+    onProblem: (problem) => seat.failed(problem)
   })
 }

@@ -7,7 +7,7 @@ import type { ParkedCounts } from "../../Snapshot.ts"
 import * as Histogram from "./histogram.ts"
 import type * as MetricSeries from "./metricSeries.ts"
 
-/** What the units of a consumer have done so far. */
+/** The work of a binding's units so far. */
 export interface UnitCounts {
   /** Locks, by kind. */
   readonly locks: { retry: number; next: number; held: number; claim: number }

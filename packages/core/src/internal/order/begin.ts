@@ -59,7 +59,7 @@ const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
 
 const scanOf = ({ definition, bond, main }: BeginOptions, partition: Partition, part: number): LockScan =>
   new LockScan({
-    ...{ at: partition, part, from: partition.position(), epoch: partition.epoch ?? 0 },
+    ...{ at: partition, part, from: partition.position(), epoch: committedEpoch(partition) },
     ...{ groups: definition, bond, sourceEnd: () => main.log.end }
   })
 
@@ -82,20 +82,21 @@ const claim = Effect.fnUntraced(function* (options: UnitOptions, { part }: LockS
   return at
 })
 
-/** What the offsets of these locks say about the source, nobody knows: it is another topic, or another cluster. */
+/** The offsets of these locks say nothing about the source: it is another topic, or another cluster. */
 const ofAnotherTopic = (main: TopicPartition, strangers: ReadonlyArray<string>): BrokerError =>
   new UnexpectedBrokerError({
     operation: `Taking over the parked keys of ${main.topic}-${main.partition}`,
     code: "OTHER_INCARNATION",
-    detail: `${strangers.length} locks belong to another incarnation of the topic, or to another cluster (${strangers[0]}). What they keep back cannot be found by their offsets`,
+    detail: `${strangers.length} locks belong to another incarnation of the topic, or to another cluster (${strangers[0]}). Their offsets do not lead to the records that they keep back`,
     retryable: true
   })
 
+/** The epoch in force at the committed offset. */
+const committedEpoch = (partition: Partition): number =>
+  partition.commitText.epochAt(partition.position(), undefined) ?? 0
+
 const tableOf = (options: UnitOptions, scans: ReadonlyArray<LockScan>): Unit => {
-  const unit = new Unit(
-    options,
-    options.tiers.map(({ epoch }) => epoch ?? 0)
-  )
+  const unit = new Unit(options, options.tiers.map(committedEpoch))
   for (const { part, claims } of scans) for (const { at, epoch } of claims) unit.claim(part, at, epoch)
   for (const [key, found] of highestOf(scans)) unit.adopt(entryOf(options, unit, key, found, scans))
   return unit

@@ -21,7 +21,7 @@ export interface LockTarget {
 
 /** A lock that is on its way to its topic. */
 export interface Move {
-  /** What is finished when it is acknowledged: the slot of the lock before, and superseded locks that were read meanwhile. */
+  /** Finished when it is acknowledged: the slot of the lock before, and superseded locks that were read meanwhile. */
   readonly slots: Array<Slot>
 }
 
@@ -36,7 +36,7 @@ export class Entry {
   epoch: number
   /** The part that the lock lies in. */
   part = 0
-  /** The first offset of a follower, at the earliest. What comes again below it is done. */
+  /** The first offset of a follower, at the earliest. A record below it that comes again is done. */
   from: bigint
   /** Everything of the key below it is done. */
   doneTo: bigint
@@ -44,7 +44,7 @@ export class Entry {
   readonly followers = new Followers()
   /** From this offset on followers are in the source alone; undefined when all are in memory. */
   evictedFrom: bigint | undefined = undefined
-  /** What is finished when the key is free, or when a higher lock is acknowledged. */
+  /** Finished when the key is free, or when a higher lock is acknowledged. */
   slot: Slot | undefined = undefined
   /** Set while a lock is on its way. */
   move: Move | undefined = undefined

@@ -1,5 +1,5 @@
 /**
- * Reads the locks of one retry partition, from the group's position on. A new owner of a unit finds its parked keys this way, and so does a list of them, from outside.
+ * Reads the locks of one retry partition, from the group's position on. The new owner of a unit finds the parked keys so, and so does a list of them, from outside.
  *
  * A lock is believed only under the epoch that is in force where it lies: behind a claim, those of a lower epoch are void.
  */
@@ -55,7 +55,7 @@ export class LockScan {
     this.#next = options.from
   }
 
-  /** Reads on, up to an offset. It passes over what is gone or cannot be read: the partition itself reports that. */
+  /** Reads on, up to an offset. It passes over records that are gone or cannot be read: the partition itself reports them. */
   readTo(reader: Reader, end: bigint): Effect.Effect<void, BrokerError> {
     return Effect.suspend(() => {
       if (this.#next >= end) return Effect.void

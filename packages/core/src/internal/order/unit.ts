@@ -28,7 +28,7 @@ const rollAfter = { followers: 500, millis: 5_000 }
 const leastBytes = 256 * 1024
 
 /** A slot that is held for a key. */
-interface Held {
+interface HeldSlot {
   readonly entry: Entry
   /** Set when a lock is on its way that takes the slot's place. */
   move: Move | undefined
@@ -57,7 +57,7 @@ export class Unit {
   onBeside: (effect: Effect.Effect<unknown>) => void = () => {}
   readonly #tiers: ReadonlyArray<Tier>
   /** By part and sequence. */
-  readonly #slots: ReadonlyArray<Map<number, Held>>
+  readonly #slots: ReadonlyArray<Map<number, HeldSlot>>
   /** Keys with followers that are in the source alone. */
   readonly evicted = new Set<Entry>()
   readonly #room = Latch.makeUnsafe(true)
@@ -373,7 +373,7 @@ export class Unit {
     this.release()
   }
 
-  /** What is no lock any more is done with, but not before the one that took its place is acknowledged. */
+  /** A copy that is no lock any more is done with, but not before the one that replaced it is acknowledged. */
   #superseded(entry: Entry | undefined, slot: Slot): void {
     if (entry?.move !== undefined) entry.move.slots.push(slot)
     else this.#pass(slot)

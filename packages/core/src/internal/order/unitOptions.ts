@@ -1,5 +1,5 @@
 /**
- * What a unit works with: a partition of a source, the same partition of each of its retry topics, and the parts of its consumer.
+ * The parts of a unit: a partition of a source, the same partition of each of its retry topics, and the parts of its consumer.
  */
 import type * as Clock from "effect/Clock"
 import type { BrokerError } from "../../BrokerError.ts"

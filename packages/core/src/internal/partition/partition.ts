@@ -17,7 +17,8 @@ import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
-import * as CommitMetadata from "./commitMetadata.ts"
+import { Buffered } from "./buffered.ts"
+import { CommitText } from "./commitText.ts"
 import type { Committable } from "./committer.ts"
 import { DueRecords } from "./dueRecords.ts"
 import * as GuardedRuns from "./guardedRuns.ts"
@@ -27,6 +28,7 @@ import type { OrderedPart } from "./orderedPart.ts"
 import type { PartitionOptions, WaterMarks } from "./partitionOptions.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Progress from "./progress.ts"
+import { StopSignal } from "./stopSignal.ts"
 
 export class Partition implements Committable, StartGate {
   readonly topic: string
@@ -37,6 +39,7 @@ export class Partition implements Committable, StartGate {
   readonly tracker: OffsetTracker.OffsetTracker
   readonly counters: PartitionCounters
   readonly log: LogView
+  readonly commitText: CommitText
   /** Set where records become due one by one. */
   readonly due: DueRecords | undefined
   committed: bigint
@@ -63,16 +66,13 @@ export class Partition implements Committable, StartGate {
   readonly #options: PartitionOptions
   readonly #queue: Queue.Queue<RecordChunk, Cause.Done>
   readonly #gate = Latch.makeUnsafe(true)
-  readonly #stopSignal = Latch.makeUnsafe(false)
-  readonly #stopListeners = new Set<() => void>()
+  readonly #stopSignal = new StopSignal()
   readonly #copiesEnd = Latch.makeUnsafe(false)
   #reasons = PauseReasons.empty
   #fetchPaused = false
   #tellingSession = false
   #over = false
-  #heldRecords = 0
-  #heldBytes = 0
-  #epoch: number | undefined
+  readonly #buffered = new Buffered()
   readonly #progress = Progress.make()
 
   constructor(options: PartitionOptions, queue: Queue.Queue<RecordChunk, Cause.Done>) {
@@ -86,9 +86,9 @@ export class Partition implements Committable, StartGate {
     this.counters = options.counters
     this.committed = options.committed
     this.log = new LogView(options.position, options.logEnd)
+    this.commitText = new CommitText(options.metadata, options.epoch)
     this.committedAhead = options.finishedAhead
     this.#options = options
-    this.#epoch = options.epoch
     this.#queue = queue
   }
 
@@ -99,22 +99,7 @@ export class Partition implements Committable, StartGate {
 
   /** Text that each commit carries. */
   get metadata(): string | undefined {
-    return CommitMetadata.withEpoch(this.#options.metadata, this.epoch)
-  }
-
-  /** The same without what changes with the position. */
-  get fixedMetadata(): string | undefined {
-    return this.#options.metadata
-  }
-
-  /** The epoch in force at the position. */
-  get epoch(): number | undefined {
-    return this.order?.epochAt(this.position()) ?? this.#epoch
-  }
-
-  /** No key is parked, and none will be: commits say so. */
-  leaveUnits(): void {
-    this.#epoch = undefined
+    return this.commitText.at(this.position(), this.order)
   }
 
   position(): bigint {
@@ -138,7 +123,7 @@ export class Partition implements Committable, StartGate {
 
   /** Chunks that are fetched and not finished. */
   get held(): WaterMarks {
-    return { records: this.#heldRecords, bytes: this.#heldBytes }
+    return this.#buffered
   }
 
   isUnconfirmed(): boolean {
@@ -166,22 +151,17 @@ export class Partition implements Committable, StartGate {
     if (this.stopping || this.awaitsSeek) return false
     Queue.offerUnsafe(this.#queue, chunk)
     this.log.took(chunk)
-    this.#heldRecords += chunk.records.length
-    this.#heldBytes += chunk.bytes
-    const high = this.#options.highWater()
-    if (this.#heldRecords < high.records && this.#heldBytes < high.bytes) return false
+    this.#buffered.add(chunk.records.length, chunk.bytes)
+    if (!this.#buffered.isAt(this.#options.highWater())) return false
     this.#reasons = PauseReasons.add(this.#reasons, "backpressure")
     return !this.#fetchPaused
   }
 
   /** Fetched records are finished. True when fetching may resume (`syncFetch`). */
   release(records: number, bytes: number): boolean {
-    this.#heldRecords -= records
-    // The bytes of a part of a chunk are a share of its bytes: their sum may miss a fraction of one.
-    this.#heldBytes = this.#heldRecords === 0 ? 0 : this.#heldBytes - bytes
+    this.#buffered.remove(records, bytes)
     if (PauseReasons.fetchAllowed(this.#reasons)) return false
-    const high = this.#options.highWater()
-    if (this.#heldRecords > high.records / 2 || this.#heldBytes > high.bytes / 2) return false
+    if (!this.#buffered.isHalf(this.#options.highWater())) return false
     this.#reasons = PauseReasons.remove(this.#reasons, "backpressure")
     return PauseReasons.fetchAllowed(this.#reasons)
   }
@@ -245,7 +225,7 @@ export class Partition implements Committable, StartGate {
 
   /** Waits for the effect, but not longer than the partition runs. */
   until(effect: Effect.Effect<void>): Effect.Effect<void> {
-    return Effect.raceFirst(effect, this.#stopSignal.await)
+    return Effect.raceFirst(effect, this.#stopSignal.sent)
   }
 
   /** Waits for the effect, but not longer than copies may be published. */
@@ -262,18 +242,13 @@ export class Partition implements Committable, StartGate {
     if (this.stopping) return
     this.stopping = true
     this.#updateGate()
-    this.#stopSignal.openUnsafe()
-    // A listener may run a fiber that waits again at once. Iterate over a copy, so that the new listener is not called.
-    for (const listener of Array.from(this.#stopListeners)) {
-      if (this.#stopListeners.delete(listener)) listener()
-    }
+    this.#stopSignal.send()
     Queue.endUnsafe(this.#queue)
   }
 
   /** Calls the listener once, when the partition stops. The result removes the listener. */
   onStop(listener: () => void): () => void {
-    this.#stopListeners.add(listener)
-    return () => this.#stopListeners.delete(listener)
+    return this.#stopSignal.onSent(listener)
   }
 
   /** No copy is sent any more. A refused copy that waits to be sent again is given up (ruling 83). */
