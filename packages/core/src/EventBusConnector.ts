@@ -125,7 +125,7 @@ export class EventBusConnector extends Context.Service<
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError>
     /** The commands of operators on a binding's dead letters: replays, statistics, purge. `DeadLetters.ofTopic` has those of one of several topics. */
     readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, BindingLookupError>
-    /** The parked keys of a binding's group, and the decisions about those that are held. Fails with `NotOrderedPerKey` unless its `orderingMode` is `PER_KEY`. */
+    /** The parked keys of a binding's group, and the decisions about those that are held. Fails with `NotOrderedPerKey` for a binding that cannot have any. */
     readonly parked: (name: string) => Effect.Effect<ParkedKeys, BindingLookupError | NotOrderedPerKey>
     /** Plans over a binding's dead letters, and their runs: preview, apply, receipt. `Runs.ofTopic` has those of one of several topics. */
     readonly runs: (name: string) => Effect.Effect<Runs, BindingLookupError>

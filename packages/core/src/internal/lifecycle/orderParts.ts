@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { Broker } from "../../Broker.ts"
 import type { Consumer } from "../group/consumer.ts"
+import * as Units from "../group/units.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as OrderMetrics from "../observe/orderMetrics.ts"
 import * as ParkedCounts from "../order/parkedCounts.ts"
@@ -25,7 +26,7 @@ export const make = (
     parkedCounts,
     metrics: parkedCounts && { parked: parkedCounts, counts: unitCounts },
     parked: ParkedKeys.make({
-      ...{ definition, broker, units },
+      ...{ definition, broker, units, hasUnits: Units.areKept(definition) },
       onDecided: (at, decision) =>
         Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), at, decision }))
     })

@@ -31,35 +31,35 @@ export const decide =
   (given, reason) =>
     Effect.gen(function* () {
       yield* Arguments.reason(kind, reason)
-      const wanted = yield* wantedOf(options, kind, given)
-      const matching = (yield* ParkedList.list(options)).filter(wanted.matches)
+      const search = yield* searchOf(options, kind, given)
+      const matching = (yield* ParkedList.list(options)).filter(search.matches)
       const held = matching.filter(({ key }) => key.state === "held")
       const [only] = held
-      if (only === undefined) return yield* notHeld(options, wanted, matching)
+      if (only === undefined) return yield* notHeld(options, search, matching)
       if (held.length > 1) {
-        const places = held.map(({ key }) => placeOf(key)).join(", ")
-        return yield* Arguments.refuse(kind, "key", wanted.name, `the place of one of its records: ${places}`)
+        const where = held.map(({ key }) => placeOf(key)).join(", ")
+        return yield* Arguments.refuse(kind, "key", search.name, `the place of one of its records: ${where}`)
       }
       const by = yield* give(options, only, kind)
-      if (by === undefined) return yield* notHeld(options, wanted, matching)
+      if (by === undefined) return yield* notHeld(options, search, matching)
       const { topic, partition, offset } = only.key
       yield* options.onDecided({ topic, partition, offset }, { kind, reason })
       return { key: only.key, by } satisfies Decided
     })
 
-interface Wanted {
+interface Search {
   /** For messages. A key that was given as bytes is not quoted. */
   readonly name: string
-  readonly matches: (listed: ParkedList.Listed) => boolean
+  readonly matches: (listed: ParkedList.KeyInGroup) => boolean
 }
 
 const encoder = new TextEncoder()
 
-const wantedOf = (
+const searchOf = (
   { definition }: DecisionOptions,
   command: string,
   given: HeldKey
-): Effect.Effect<Wanted, InvalidArgument> => {
+): Effect.Effect<Search, InvalidArgument> => {
   if (typeof given === "string" || isBytes(given)) {
     const key = textOf(typeof given === "string" ? encoder.encode(given) : given)
     const name = typeof given === "string" ? `'${given}'` : "(bytes)"
@@ -75,7 +75,7 @@ const wantedOf = (
 
 const placeOf = ({ topic, partition, offset }: RecordPosition): string => `${topic}-${partition}@${offset}`
 
-const notHeld = ({ definition }: DecisionOptions, { name }: Wanted, matching: ReadonlyArray<ParkedList.Listed>) =>
+const notHeld = ({ definition }: DecisionOptions, { name }: Search, matching: ReadonlyArray<ParkedList.KeyInGroup>) =>
   Effect.fail(
     new KeyNotHeld({
       ...{ binding: BindingKey.label(definition), wanted: name },
@@ -86,7 +86,7 @@ const notHeld = ({ definition }: DecisionOptions, { name }: Wanted, matching: Re
 /** Undefined when the key is not held any more. */
 const give = (
   { broker }: DecisionOptions,
-  listed: ParkedList.Listed,
+  listed: ParkedList.KeyInGroup,
   kind: KeyDecision["kind"]
 ): Effect.Effect<Decided["by"] | undefined, BrokerError> => {
   const { owned, key } = listed
@@ -102,7 +102,7 @@ const producerTimeouts = { deliveryTimeout: 5_000, closeTimeout: 2_000 } as cons
 const write = Effect.fnUntraced(
   function* (
     broker: Broker["Service"],
-    { definition, bond, key: { key, partition } }: ParkedList.Listed,
+    { definition, bond, key: { key, partition } }: ParkedList.KeyInGroup,
     command: OrderHeaders.Command
   ) {
     const { topic, first } = definition.tiers.topics[0]!
