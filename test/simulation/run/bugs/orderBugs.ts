@@ -4,13 +4,17 @@
 import { Effect } from "effect"
 import type { Entry } from "../../../../packages/core/src/internal/order/entry.ts"
 import { Unit } from "../../../../packages/core/src/internal/order/unit.ts"
+import type { Scenario } from "../../scenario/Scenario.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
 type Methods = "adopt" | "drain" | "evict" | "hold" | "park" | "release" | "roll" | "takeMain" | "takeTier"
 
 /** Puts a method in the place of one of all units, until the answer is called. */
 const inPlaceOf =
-  <M extends Methods>(method: M, change: (original: Unit[M]) => (this: Unit, ...args: Parameters<Unit[M]>) => unknown) =>
+  <M extends Methods>(
+    method: M,
+    change: (original: Unit[M]) => (this: Unit, ...args: Parameters<Unit[M]>) => unknown
+  ) =>
   (): (() => void) => {
     const original = Unit.prototype[method]
     Object.assign(Unit.prototype, { [method]: change(original) })
@@ -23,19 +27,31 @@ const isReleasable = ({ isIdle, isGone, move, slot, hasFollowers }: Entry): bool
 /** The own epoch of a member, as far as its generation tells it. */
 const epochOf = (generation: number): number => generation * 2 ** 20
 
+/** Only there a record that is handled twice is a fault. */
+const isGentle = ({ faults, actions, outage }: Scenario): boolean =>
+  faults.faults.length === 0 &&
+  outage === undefined &&
+  actions.every(({ _tag }) => _tag !== "Kill" && _tag !== "Pause") &&
+  actions.some(({ _tag }) => _tag === "Stop")
+
 export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "sets a key free although its lock is not the first of its tier",
     seenBy: ["order-twice"],
-    plant: inPlaceOf("release", (original) => function () {
-      original.call(this)
-      for (const entry of this.table.values()) {
-        if (!isReleasable(entry)) continue
-        entry.isGone = true
-        this.finishSlot(entry.slot!)
-        this.table.delete(entry.key)
-      }
-    })
+    needs: isGentle,
+    plant: inPlaceOf(
+      "release",
+      (original) =>
+        function () {
+          original.call(this)
+          for (const entry of this.table.values()) {
+            if (!isReleasable(entry)) continue
+            entry.isGone = true
+            this.finishSlot(entry.slot!)
+            this.table.delete(entry.key)
+          }
+        }
+    )
   },
   {
     title: "commits its own epoch instead of the one in force at the offset",
@@ -51,6 +67,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "says nothing of what is done when it gives a partition up",
     seenBy: ["order-twice"],
+    needs: isGentle,
     plant: inPlaceOf(
       "roll",
       (original) =>
@@ -127,6 +144,6 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "forgets the parked keys of its predecessor",
     seenBy: ["order-covered", "order-overtaken"],
-    plant: inPlaceOf("adopt", () => function () {})
+    plant: inPlaceOf("adopt", () => () => {})
   }
 ]
