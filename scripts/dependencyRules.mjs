@@ -52,6 +52,7 @@ const rooms = {
     "letters",
     "runs",
     "requests",
+    "parked",
     "replay",
     "order",
     "partition",
@@ -65,6 +66,7 @@ const rooms = {
     "retry",
     "failure",
     "base",
+    "assignment",
     "port"
   ],
   kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire", "codec"],

@@ -24,7 +24,6 @@ const words: ReadonlyArray<Word> = [
   { pattern: /\bTurn\b|\b(?:its|a|one's) turn\b/, instead: "concurrency slot, or what happens in order" },
   { pattern: /\bHeld\b/, instead: "SlotLease, or what the thing is" },
   { pattern: /\b[Oo]ff[ -]?[Tt]he[ -]?[Cc]lock\b/, instead: "paused clock" },
-  { pattern: /\b(?:[Pp]ark(?:s|ed|ing)?|isParked)\b/, instead: "copy publisher, awaitsPublish, published as a copy" },
   { pattern: /\b[Oo]utstanding\b|\b[Bb]oarding\b/, instead: "pending copies" },
   { pattern: /(?<!\b(?:in|mid)[ -]|In|in)\b[Ff]lights?\b/, instead: "batch, or in flight" },
   { pattern: /(?:: |<|type |interface )Handling\b|\bhandling\.\w/, instead: "ConsumerContext, reportSettled" },

@@ -128,7 +128,7 @@ const planted: ReadonlyArray<readonly [check: string, file: string, text: string
     "As the connector seed §4.8 says.\n",
     ":1: docs/rules holds no 'connector seed §4.8'"
   ],
-  ["words", "packages/core/src/internal/parking.ts", "// The parking of a copy.\n", ":1: 'parking': say"],
+  ["words", "packages/core/src/internal/copies.ts", "// An outstanding copy.\n", ":1: 'outstanding': say"],
   ["words", "docs/words.md", "\nNothing is wrong with it: silence is no trouble.\n", ":2: 'trouble': say"],
   [
     "sentences",

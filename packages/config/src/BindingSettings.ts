@@ -15,23 +15,29 @@ export interface RetrySettings extends Omit<Decoded["retry"], "tiers"> {
   readonly tiers: ReadonlyArray<TierSettings>
 }
 
+/** Settings of the order per key, with the defaults filled in. */
+export type PerKeySettings = Required<typeof Settings.PerKey.Type>
+
 /** One binding, complete and frozen. Times are in milliseconds. */
-export interface BindingSettings extends Omit<Decoded, "handler" | "maxPollRecords" | "retry"> {
+export interface BindingSettings extends Omit<Decoded, "handler" | "maxPollRecords" | "perKey" | "retry"> {
   /** Name of the binding. */
   readonly name: string
   /** Name of the handler. Default: the binding's name. */
   readonly handler: string
   /** `max.poll.records`: the largest batch. Default 50 for SINGLE, 200 for BATCH. */
   readonly maxPollRecords: number
+  /** The order per key. Absent with another `orderingMode` than PER_KEY, unless the configuration sets it, which the rules refuse. */
+  readonly perKey?: PerKeySettings
   /** Retries in place and in tiers. */
   readonly retry: RetrySettings
 }
 
 /** Fills in the defaults that depend on another key. */
-export const complete = (name: string, decoded: Decoded): BindingSettings => {
+export const complete = (name: string, { perKey, ...decoded }: Decoded): BindingSettings => {
   const { tiers = Defaults.retry.tierDelaysMillis[decoded.orderingMode] } = decoded.retry
   return {
     ...decoded,
+    ...(perKey === undefined && decoded.orderingMode !== "PER_KEY" ? {} : { perKey: perKeyOf(perKey) }),
     name,
     handler: decoded.handler ?? name,
     maxPollRecords: decoded.maxPollRecords ?? Defaults.binding.maxPollRecords[decoded.listenerType],
@@ -40,4 +46,9 @@ export const complete = (name: string, decoded: Decoded): BindingSettings => {
       tiers: tiers.map((tier) => (typeof tier === "number" ? { delayMs: tier, ...Defaults.retry.tier } : tier))
     }
   }
+}
+
+const perKeyOf = (given: typeof Settings.PerKey.Type = {}): PerKeySettings => {
+  const { holdForMillis: holdForMs, ...others } = Defaults.perKey
+  return { ...others, holdForMs, ...given }
 }

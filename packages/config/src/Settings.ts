@@ -21,10 +21,12 @@ import {
 } from "./internal/schema/leaves.ts"
 import { Audit, Fleet } from "./internal/schema/operatingSchema.ts"
 import { alias, renamedFrom } from "./internal/schema/otherNames.ts"
+import { PerKey } from "./internal/schema/perKeySchema.ts"
 import { Retry } from "./internal/schema/retrySchema.ts"
 
 export { CircuitBreaker } from "./internal/schema/breakerSchema.ts"
 export { Audit, Fleet } from "./internal/schema/operatingSchema.ts"
+export { PerKey } from "./internal/schema/perKeySchema.ts"
 export { Blocking, Retry, Tier } from "./internal/schema/retrySchema.ts"
 export { parse as parseTime, parseCutoff, parsePast } from "./internal/schema/times.ts"
 
@@ -162,9 +164,11 @@ const common = {
     "Of BATCH, when a record has used up its attempts.",
     Choices.binding.batchFailureStrategy
   ).pipe(withDefault(binding.batchFailureStrategy)),
-  orderingMode: oneOf("STRICT: no record overtakes another, so no tiers.", Choices.binding.orderingMode).pipe(
-    withDefault(binding.orderingMode)
-  ),
+  orderingMode: oneOf(
+    "STRICT: no record overtakes another, so no tiers. PER_KEY: none overtakes another of its key, so a key with failing records is slow.",
+    Choices.binding.orderingMode
+  ).pipe(withDefault(binding.orderingMode)),
+  perKey: optional(PerKey),
   onExhausted: oneOf(
     "What happens when all attempts are used up; halt with STRICT only.",
     Choices.binding.onExhausted

@@ -40,7 +40,7 @@ export interface TypedSettings<K, V> {
   readonly transforms?: Readonly<Record<string, LetterTransform<NoInfer<K>, NoInfer<V>>>>
 }
 
-/** Settings of `orderingMode: "PER_KEY"`. A key waits, or is parked, while a record of it is in a retry topic. */
+/** Settings of `orderingMode: "PER_KEY"`. A key waits while a record of it is in a retry topic. */
 export interface PerKey {
   /**
    * The fate of a key whose record used up its attempts in all tiers. `continue` (default): the record is dead-lettered and the key goes on. `hold`: the record keeps its key

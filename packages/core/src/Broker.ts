@@ -58,6 +58,16 @@ export interface ConsumerOptions extends FetchOptions {
    * again, whichever protocol the group takes (ruling 80). Default: `eventbus-cooperative-sticky` alone.
    */
   readonly partitionAssignmentStrategy?: ReadonlyArray<AssignmentStrategy>
+  /**
+   * Topics whose partitions go together: each list names a source topic, then its followers, such as its retry topics. Partition p of each follower goes to the member that has
+   * p of the source. Such a unit moves as a whole: its parts are revoked together, and given together once no other member holds a part. A part that the member holds
+   * already stays. A follower's partition is assigned as by default where the source has no such number, or where the source's owner does not subscribe to the follower.
+   * No topic stands twice.
+   *
+   * Members announce their lists when they join, and the leader respects those of every member. Only the protocol `eventbus-cooperative-sticky` honours them. A leader of a release
+   * without this option assigns by topic; the next leader that knows it brings the units together. Default: none.
+   */
+  readonly copartitionedTopics?: ReadonlyArray<ReadonlyArray<string>>
   /** `session.timeout.ms`: a member that is silent for so long is removed. Default 45 seconds. */
   readonly sessionTimeout?: Duration.Input
   /** `rebalance.timeout.ms`: how long a member may take to give up revoked partitions. Default 60 seconds. */

@@ -44,6 +44,7 @@ import * as Requests from "./internal/requests/requestJournal.ts"
 import * as BindingAnnotations from "./internal/settings/bindingAnnotations.ts"
 import type { Described } from "./internal/settings/bindingDefinition.ts"
 import * as BindingKey from "./internal/settings/bindingKey.ts"
+import type { NotOrderedPerKey, ParkedKeys } from "./ParkedKeys.ts"
 import * as Ranges from "./Ranges.ts"
 import type { DeadLetters, InvalidArgument, UnknownTier } from "./Replay.ts"
 import type { Runs } from "./ReplayRun.ts"
@@ -124,6 +125,8 @@ export class EventBusConnector extends Context.Service<
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError>
     /** The commands of operators on a binding's dead letters: replays, statistics, purge. `DeadLetters.ofTopic` has those of one of several topics. */
     readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, BindingLookupError>
+    /** The parked keys of a binding's group, and the decisions about those that are held. Fails with `NotOrderedPerKey` unless its `orderingMode` is `PER_KEY`. */
+    readonly parked: (name: string) => Effect.Effect<ParkedKeys, BindingLookupError | NotOrderedPerKey>
     /** Plans over a binding's dead letters, and their runs: preview, apply, receipt. `Runs.ofTopic` has those of one of several topics. */
     readonly runs: (name: string) => Effect.Effect<Runs, BindingLookupError>
     /** Requests whose work is done once in the group of a binding. */
@@ -221,6 +224,7 @@ const make = Effect.gen(function* () {
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
     deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
+    parked: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.parked),
     runs: (name) => Effect.map(registry.find(name), ({ container }) => container.runs),
     requests: (name) =>
       Effect.map(registry.find(name), ({ container: { definition, broker, hostname } }) => {

@@ -11,6 +11,7 @@ import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
 import type { OfBinding, OfConsumer, OfPartition, OfRecord } from "./internal/observe/eventSubjects.ts"
 import type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
+import type { KeyDecision } from "./ParkedKeys.ts"
 import type { Report } from "./Replay.ts"
 import type { Decision, PauseReason } from "./Snapshot.ts"
 
@@ -246,6 +247,14 @@ export type EventBusEvent =
       readonly at: RecordPosition
       /** The decision and its reason. */
       readonly decision: Decision
+    })
+  /** An operator decided in this process about a record that holds its key (`perKey.onDeadLetter: "hold"`), whichever process owns its partition. */
+  | (OfBinding & {
+      readonly _tag: "KeyDecided"
+      /** Where the held record lies in its source. */
+      readonly at: RecordPosition
+      /** The decision and its reason. */
+      readonly decision: KeyDecision
     })
   /** The circuit breaker changed its state. */
   | (OfBinding & {

@@ -116,6 +116,19 @@ export type Reason =
       })
   /** A record has waited for five seconds or more for what its serde needs to read it, such as a schema. Nothing is lost, and nothing behind it goes on. */
   | (Stuck & { readonly _tag: "SerdeWaiting" })
+  /**
+   * The partition has handled nothing for 15 seconds or more because its unit does not run (`orderingMode: "PER_KEY"`): the same partition of a retry topic, or of the source,
+   * is not assigned here, or the parked keys cannot be looked up.
+   */
+  | (OfBinding &
+      TopicPartition &
+      Since & {
+        readonly _tag: "UnitIncomplete"
+        /** The index of the consumer, from 0. */
+        readonly consumer: number
+        /** The part that is missing, or the failure of the last attempt to begin. */
+        readonly problem: string
+      })
   /** The cluster has had records for a minute or more that no fetch brings, although nothing holds the partition. */
   | (Stuck & { readonly _tag: "PollLoopStuck" })
   /** The partition has records and has not moved for `maxPollInterval`, although nothing holds it. */
@@ -170,6 +183,8 @@ export const describe = (reason: Reason): string => {
       return `${nameOf(reason)}: ${placeOf(reason)} is held by an open transaction since ${timeOf(reason)}, with a lag of ${reason.lag}`
     case "BatchUnreadable":
       return `${nameOf(reason)}: ${unreadableText(reason)}`
+    case "UnitIncomplete":
+      return `${nameOf(reason)}: ${placeOf(reason)} waits for its retry partitions since ${timeOf(reason)}: ${reason.problem}`
     case "PublisherFailing":
       return `${nameOf(reason)}: ${reason.copies} records wait to be published to '${reason.topic}': ${reason.error.message}`
     case "SerdeWaiting":

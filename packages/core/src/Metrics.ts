@@ -74,6 +74,50 @@ export const definitions = {
     description: "Records skipped on purpose",
     labels: [...ofBinding, "topic"]
   }),
+  /** Keys that are parked in the partitions of this process, by `state`: `waiting`, `draining` or `held`. Only of bindings with `orderingMode: "PER_KEY"`. */
+  parkedKeys: define({
+    name: "eventbus.parked.keys",
+    kind: "gauge",
+    description: "Keys that wait behind a record in a retry topic",
+    labels: [...ofBinding, "state"]
+  }),
+  /** Records of the source that wait behind a parked key, as far as they are known. Only of bindings with `orderingMode: "PER_KEY"`. */
+  parkedRecords: define({
+    name: "eventbus.parked.records",
+    kind: "gauge",
+    description: "Records that wait behind a parked key",
+    labels: ofBinding
+  }),
+  /** How long the oldest parked key has been parked; 0 without one. Only of bindings with `orderingMode: "PER_KEY"`. */
+  parkedOldest: define({
+    name: "eventbus.parked.oldest",
+    kind: "gauge",
+    unit: "s",
+    description: "Age of the oldest parked key",
+    labels: ofBinding
+  }),
+  /** Locks of keys that were published to retry topics, by `kind`: `retry`, `next`, `held` or `claim`. Only of bindings with `orderingMode: "PER_KEY"`. */
+  keyLocks: define({
+    name: "eventbus.key.locks",
+    kind: "counter",
+    description: "Locks of keys, and claims, that were published",
+    labels: [...ofBinding, "kind"]
+  }),
+  /** Followers of parked keys that were read from the source again. Only of bindings with `orderingMode: "PER_KEY"`. */
+  sourceReread: define({
+    name: "eventbus.source.reread.records",
+    kind: "counter",
+    description: "Followers that were read from the source again",
+    labels: ofBinding
+  }),
+  /** How long a unit took from its last part's assignment until it ran. Only of bindings with `orderingMode: "PER_KEY"`. */
+  unitBegin: define({
+    name: "eventbus.unit.begin",
+    kind: "histogram",
+    unit: "s",
+    description: "Time until a unit of partitions runs",
+    labels: ofBinding
+  }),
   /** Records that retention, a deleted topic, or a new log under the same name took away before they were handled, where their number can be known. */
   recordsGone: define({
     name: "eventbus.records.gone",

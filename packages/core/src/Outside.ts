@@ -33,7 +33,8 @@ import * as Ranges from "./Ranges.ts"
 import { LagPollInterval } from "./Snapshot.ts"
 
 /** The bindings, by name or `{cluster}:{binding}`, and what can be done about them without running them. */
-export interface Outside extends Pick<EventBusConnector["Service"], "snapshot" | "deadLetters" | "runs" | "requests"> {
+export interface Outside
+  extends Pick<EventBusConnector["Service"], "snapshot" | "deadLetters" | "parked" | "runs" | "requests"> {
   /** Every binding as its cluster showed it last. Asks no broker. */
   readonly list: Effect.Effect<ReadonlyArray<OutsideBinding>>
   /** One binding as its cluster showed it last. Asks no broker. */
@@ -76,6 +77,7 @@ export const make = <R>(
       get: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.seen),
       snapshot: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.snapshot),
       deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
+      parked: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.parked),
       runs: (name) => Effect.map(registry.find(name), ({ container }) => container.runs),
       requests: (name) => Effect.map(registry.find(name), ({ container }) => container.requests),
       health: Effect.map(list, healthOf)

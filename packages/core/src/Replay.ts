@@ -33,7 +33,7 @@ export interface DeadLetters {
     toMillis: number,
     options?: ReplayOptions
   ) => Effect.Effect<Report, BrokerError | ReplayError | InvalidArgument>
-  /** The next `count` records, to the retry topic of a tier, from 1. */
+  /** The next `count` records, to the retry topic of a tier, from 1. Fails with `InvalidArgument` with `orderingMode: "PER_KEY"`. */
   readonly replayToTier: (
     tier: number,
     count: number,

@@ -13,7 +13,7 @@ export interface PlanRequest {
    * letters that were given up wait again, and every replay by command takes them.
    */
   readonly action: "replay" | "toTier" | "discard" | "restore"
-  /** The retry tier, from 1. For `toTier` only, which needs it. */
+  /** The retry tier, from 1. For `toTier` only, which needs it, and refused with `orderingMode: "PER_KEY"`. */
   readonly tier?: number
   /** Which dead letters. Only those that wait are taken, or that were given up for `restore`, and only those that lie in the topic now. */
   readonly select: DeadLetterSelection

@@ -97,8 +97,24 @@ export interface BindingSnapshot {
   readonly deadLetterStrategy: OngoingFailure | undefined
   /** The newest failed attempt of this process, whatever became of its record. Undefined while none has failed since the process started; a stop of the binding does not remove it. */
   readonly newestFailure: NewestFailure | undefined
+  /** Keys that are parked in the partitions of this process. Undefined unless the order of each key is kept through retry topics (`orderingMode: "PER_KEY"`). */
+  readonly parked: ParkedCounts | undefined
   /** A record (or batch) is done with within this: `maxPollInterval`, in milliseconds. */
   readonly maxPollIntervalMillis: number
+}
+
+/** Keys of which a record waits in a retry topic, and what follows it in the source. */
+export interface ParkedCounts {
+  /** Keys whose record waits for its delivery. */
+  readonly waiting: number
+  /** Keys whose followers are handled now. */
+  readonly draining: number
+  /** Keys whose record waits for an operator (`perKey.onDeadLetter: "hold"`). */
+  readonly held: number
+  /** Records that wait behind them, as far as they are known: after a restart they are counted while the source is read again. */
+  readonly followers: number
+  /** Since when the oldest of them is parked, epoch milliseconds; undefined without any. */
+  readonly oldestSinceMillis: number | undefined
 }
 
 /** The records of a binding that wait for its circuit breaker. */
@@ -188,7 +204,7 @@ export interface PartitionSnapshot extends TopicPartition {
   /**
    * Offsets that are not finished, never negative: `logEnd` less the position, or less the log's start where retention has passed the position and all that was fetched.
    * 0 is exact. Greater values are exact where the log is dense, and upper bounds where compaction or transaction markers leave holes. Records of open transactions count,
-   * and so do fetched records that retention has taken meanwhile: they are handled.
+   * and so do fetched records that retention has taken meanwhile: they are handled. So do records that wait behind a parked key, although the committed offset is past them.
    */
   readonly lag: bigint
   /** Since when an open transaction holds the partition, epoch milliseconds; undefined while none does. Only under `read_committed`. */
@@ -212,6 +228,16 @@ export interface PartitionSnapshot extends TopicPartition {
   readonly unfetchedMillis: number
   /** For how long a record has waited for what its serde prepares (`Serde.prepare`), such as a schema that cannot be fetched, in milliseconds. 0 when none does. */
   readonly preparingMillis: number
+  /** Set while the partition handles nothing because its unit does not run (`orderingMode: "PER_KEY"`). */
+  readonly awaitsUnit: AwaitedUnit | undefined
+}
+
+/** Why a partition and its retry partitions do not run together yet. */
+export interface AwaitedUnit {
+  /** The part that is missing, or the failure of the last attempt to begin. */
+  readonly problem: string
+  /** Epoch milliseconds. */
+  readonly sinceMillis: number
 }
 
 /** A failed attempt. The position is where the record was read: in a retry topic for a copy. */

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import * as fc from "fast-check"
-import { assign, type Candidate } from "../src/Adapter.ts"
+import { assign, type Candidate, checkOptions } from "../src/Adapter.ts"
 import * as ConsumerRecord from "../src/ConsumerRecord.ts"
 
 const topics = ["a", "b", "c"]
@@ -103,4 +104,38 @@ describe("assign", () => {
       })
     )
   })
+
+  it("PKO-04 members with different lists of topics that go together: their order decides nothing, and no topic has two sources", () => {
+    const family = fc.uniqueArray(fc.constantFrom(...topics), { minLength: 1 })
+    const lists = fc.array(fc.array(family, { maxLength: 2 }), { minLength: 2, maxLength: 4 })
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 6 }), lists, (count, announced) => {
+        const all = partitionsOf([count, count, count])
+        const members = candidates(announced.map(() => topics))
+        const target = (lists: typeof announced) =>
+          assign(
+            members.map((member, index) => ({ ...member, copartitionedTopics: lists[index]! })),
+            all
+          )
+        const owners = target(announced)
+        assert.strictEqual(owners.size, 3 * count)
+        assert.deepStrictEqual(target(announced.toReversed()), owners)
+      })
+    )
+  })
 })
+
+it.effect("PKO-04 the port refuses topics that go together twice, and what is no list of lists", () =>
+  Effect.gen(function* () {
+    const optionsOf = (copartitionedTopics: unknown) => ({
+      groupId: "billing",
+      topics: ["a", "b"],
+      copartitionedTopics
+    })
+    yield* checkOptions("consumer", optionsOf([["a", "b"], ["c"], []]))
+    for (const wrong of [["a", "b"], [["a"], ["b", "a"]], [["a", "a"]], [[1]], "a", {}]) {
+      const { detail } = yield* Effect.flip(checkOptions("consumer", optionsOf(wrong)))
+      assert.include(detail, "allowed is lists of topics, none of which stands twice")
+    }
+  })
+)

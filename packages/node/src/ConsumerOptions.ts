@@ -108,11 +108,13 @@ type Code = "key" | "value" | "classifier" | "interceptors" | "enrich" | "transf
 
 /** Settings that all consumers may share: `EventBusOptions.defaults` takes them, and each consumer's own win. */
 export interface SharedSettings
-  extends Plain<Omit<BindingOptions.Settings<unknown, unknown>, Code | "topic" | "groupId" | "retry">> {
+  extends Plain<Omit<BindingOptions.Settings<unknown, unknown>, Code | "topic" | "groupId" | "perKey" | "retry">> {
   /** `BATCH`: offsets are acknowledged per batch; the handler still gets record by record. Default `SINGLE`; `batchConsumer` has `BATCH`. */
   readonly listenerType?: "SINGLE" | "BATCH"
   /** For `BATCH`: the fate of a batch when a record used up its attempts, as in `BindingOptions.Options`. Default `SEEK_TO_FAILED`. */
   readonly batchFailureStrategy?: "SEEK_TO_FAILED" | "DLQ_AND_CONTINUE"
+  /** How `orderingMode: "PER_KEY"` treats waiting keys. Refused with another `orderingMode`. Default: the defaults of `BindingOptions.PerKey`. */
+  readonly perKey?: Plain<BindingOptions.PerKey>
   /** How a failing record is tried again. Default: 3 attempts in place, then retry topics of 10 seconds, 1 minute and 5 minutes. */
   readonly retry?: RetryOptions
 }

@@ -30,6 +30,7 @@ describe("the types", () => {
     // A file names its handler, and has the sections that hold code here.
     type Elsewhere = "topic" | "groupId" | "handler" | "naming" | "circuitBreaker" | "deadLetter"
     expectTypeOf<Exclude<InFile<Binding>, Elsewhere>>().toEqualTypeOf<keyof SharedSettings>()
+    expectTypeOf<InFile<typeof Settings.PerKey.Encoded>>().toEqualTypeOf<keyof NonNullable<SharedSettings["perKey"]>>()
     expectTypeOf<InFile<typeof Settings.Retry.Encoded>>().toEqualTypeOf<keyof RetryOptions>()
     expectTypeOf<InFile<typeof Settings.CircuitBreaker.Encoded>>().toEqualTypeOf<
       Exclude<keyof CircuitBreakerOptions, "probe">

@@ -12,6 +12,7 @@ import { administration } from "./contract/administration.ts"
 import { assignment } from "./contract/assignment.ts"
 import { assignmentStrategies } from "./contract/assignmentStrategies.ts"
 import { cluster } from "./contract/cluster.ts"
+import { copartitioning } from "./contract/copartitioning.ts"
 import { errors } from "./contract/errors.ts"
 import { fetching } from "./contract/fetching.ts"
 import type { Capabilities, Outcome } from "./contract/harness.ts"
@@ -55,6 +56,7 @@ const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   rebalance,
   reading,
   "assignment strategies": assignmentStrategies,
+  copartitioning,
   "static membership": staticMembership,
   publishing: [...publishing, ...publishingMany],
   transactions: [...transactions, ...transactionalProducers],

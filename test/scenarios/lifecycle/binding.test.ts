@@ -162,6 +162,9 @@ describe("a binding (TST-06: single adapter)", () => {
       ConnectorClosed: new EventBusError.ConnectorClosed({ binding: "orders" }),
       ProcessingBudgetExceeded: new EventBusError.ProcessingBudgetExceeded({ budgetMillis: 420_000 }),
       BatchProcessing: EventBusError.BatchProcessing.from(2, new Error("no")),
+      KeyBlocked: new EventBusError.KeyBlocked({
+        ...{ binding: "orders", topic: "orders", partition: 3, offset: 7n, behind: 4n }
+      }),
       DltPublish: new EventBusError.DltPublish({
         ...{
           binding: "orders",

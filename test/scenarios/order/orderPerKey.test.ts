@@ -1,56 +1,9 @@
 /** `orderingMode: "PER_KEY"`: what follows a record that waits in a retry topic is handled behind it, and the records of other keys do not wait. */
 import { assert, describe } from "@effect/vitest"
-import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
-import { Data, Effect } from "effect"
-import { advance, bytes, scenario, start } from "../bus.ts"
-
-class Down extends Data.TaggedError("Down") {}
-
-interface Given {
-  readonly order: "partition" | "key"
-  readonly hold?: boolean
-  /** How often the record of a value fails; a record may fail for ever. */
-  readonly fails?: Readonly<Record<string, number>>
-  readonly tiers?: ReadonlyArray<`${number} seconds`>
-}
-
-/** A binding that notes what it has handled. */
-const orders = ({ order, hold = false, fails = {}, tiers = ["10 seconds"] }: Given) => {
-  const handled: Array<string> = []
-  const left = new Map(Object.entries(fails))
-  const binding = Binding.make("orders", {
-    ...{ topic: "orders", groupId: "billing", key: Serde.string, value: Serde.string },
-    ...{ orderingMode: "PER_KEY", processingOrder: order },
-    perKey: { onDeadLetter: hold ? "hold" : "continue" },
-    retry: RetryPolicy.tiered({
-      tiers: tiers.map((delay) => ({ delay, maxAttempts: 1 })),
-      blocking: { maxAttempts: 1 }
-    }),
-    handler: ({ value }) =>
-      Effect.suspend(() => {
-        const times = left.get(value) ?? 0
-        if (times > 0) {
-          left.set(value, times - 1)
-          return Effect.fail(new Down())
-        }
-        handled.push(value)
-        return Effect.void
-      })
-  })
-  return { binding, handled }
-}
-
-const publish = (records: ReadonlyArray<readonly [key: string, value: string]>) =>
-  Effect.flatMap(MemoryBroker.MemoryBroker, ({ broker }) =>
-    Effect.scoped(
-      Effect.flatMap(broker.producer(), ({ sendAll }) =>
-        sendAll(
-          records.map(([key, value]) => ({ topic: "orders", partition: 0, key: bytes(key), value: bytes(value) }))
-        )
-      )
-    )
-  )
+import { Effect } from "effect"
+import { advance, scenario, start } from "../bus.ts"
+import { committed, type Given, orders, publish } from "./orders.ts"
 
 const setUp = (given: Given) =>
   Effect.gen(function* () {
@@ -60,12 +13,6 @@ const setUp = (given: Given) =>
     const app = yield* start(binding)
     return { app, handled, memory }
   })
-
-const committed = Effect.flatMap(MemoryBroker.MemoryBroker, ({ broker }) =>
-  Effect.scoped(
-    Effect.flatMap(broker.admin, (admin) => admin.committedOffsets("billing", ["orders", "orders.retry-1"]))
-  )
-)
 
 describe("order per key", () => {
   for (const order of ["partition", "key"] as const) {

@@ -56,7 +56,7 @@ export class OrderBook {
   readonly running = new Map<number, Running>()
   /** By record: its dead letter that was sent last. */
   readonly letters = new Map<string, { isLate: boolean }>()
-  /** What has happened that lets records be handled twice; undefined while there was no such thing. */
+  /** The event that lets records be handled twice; undefined while there was none. */
   disturbance: string | undefined
   /** The process that appended last. */
   appender = ""

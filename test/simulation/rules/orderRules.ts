@@ -55,7 +55,7 @@ const skipped: OrderRule["check"] = (entry, book) => {
   return undefined
 }
 
-/** What an owner has done by this. */
+/** The records that an owner has done by this. */
 const doneBy = (entry: Entry, book: OrderBook): ReadonlyArray<OrderRecord> => {
   if (entry._tag === "Returned") {
     const call = book.running.get(entry.call)
@@ -149,7 +149,7 @@ const uncoveredWithoutKey = (book: OrderBook, committed: OrderBook["committed"])
   return undefined
 }
 
-/** What a clean key may wait: handlers, fetches and commits of a calm run, and far less than a tier. */
+/** A clean key may wait for this long: handlers, fetches and commits of a calm run, and far less than a tier. */
 const cleanMillis = 10_000
 
 /** In a calm run the records of a key that never fails do not wait for other keys. */

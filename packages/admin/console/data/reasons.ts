@@ -40,6 +40,11 @@ export const words: Readonly<Record<Health.Reason["_tag"], Words>> = {
     is: "stands in front of a batch that cannot be read",
     advice: "Its partition alone waits. The reason names the remedy."
   },
+  UnitIncomplete: {
+    is: "waits for its retry partitions",
+    advice:
+      "Another member has a part of the unit, or the parked keys cannot be looked up: the reason names what is missing."
+  },
   PublisherFailing: {
     is: "cannot publish copies",
     advice: "Check the topic that the reason names. Its records wait, and none is lost."

@@ -149,11 +149,12 @@ describe("every key", () => {
 
   it.effect("CFG-21 the tree with every key has no mistake in a single value", () =>
     Effect.gen(function* () {
-      // Keys that contradict each other stay, such as halt without STRICT, dead letters in the source topic, replays to a retry topic, or a group that adopts itself.
+      // Keys that contradict each other stay, such as halt without STRICT, perKey without PER_KEY, dead letters in the source topic, replays to a retry topic, or a group that adopts itself.
       const { paths } = yield* issuesOf(root)
       assert.deepStrictEqual(
         paths.filter(
-          (path) => !/handler|retry|adopts|naming|maxPollRecords|onExhausted|deadLetter\.(topic|origins)$/.test(path)
+          (path) =>
+            !/handler|retry|adopts|naming|maxPollRecords|onExhausted|perKey|deadLetter\.(topic|origins)$/.test(path)
         ),
         []
       )

@@ -168,6 +168,9 @@ eventbus:
         [["retry: { tiers: [1m, 1m], equal-delays: maybe }"], "retry.equalDelays"],
         [["ordering-mode: strict", "on-exhausted: halt"], "orderingMode"],
         [["listener-type: batch", "processing-order: key"], "listenerType"],
+        [["ordering-mode: per-key", "per-key: { on-dead-letter: hold }"], "orderingMode"],
+        [["ordering-mode: PER_KEY", "retry: { tiers: [soon] }"], "retry.tiers[0]"],
+        [["ordering-mode: PER_KEY", "per-key: { hold-for: 0 }"], "perKey.holdForMs"],
         [
           ["retry: { retryable-exceptions: [Down], non-retryable-exceptions: [Down, 1] }"],
           "retry.nonRetryableExceptions[1]"

@@ -84,6 +84,21 @@ describe("plans over dead letters", () => {
     })
   )
 
+  scenario("OPS-07 no plan takes letters to a retry tier where keys keep their order, also no older one", () =>
+    Effect.gen(function* () {
+      const memory = yield* withLetters()
+      yield* memory.createTopic("orders.retry-2")
+      const request = { ...atOnce, action: "toTier", tier: 2 } as const
+      const older = yield* inTime((yield* runsOf("host-a")).plan(request))
+      const runs = yield* runsOf("host-a", { ordersKeys: true })
+      const refused = yield* failure(runs.plan(request))
+      assert.deepInclude(refused, { _tag: "InvalidArgument", argument: "tier", given: "2" })
+      assert.include(refused.message, 'no retry tier with orderingMode "PER_KEY"')
+      assert.strictEqual((yield* failure(runs.apply(older.id)))._tag, "PlanStale")
+      assert.strictEqual((yield* inTime(runs.plan(atOnce))).count, 5)
+    })
+  )
+
   scenario("OPS-07 the selection is frozen: letters that come after the plan are not taken", () =>
     Effect.gen(function* () {
       yield* withLetters()

@@ -21,6 +21,7 @@ describe("a binding in code without `retry`", () => {
     for (const binding of [
       Binding.make("orders", orders),
       Binding.make("orders", { ...orders, listenerType: "BATCH" }),
+      Binding.make("orders", { ...orders, orderingMode: "PER_KEY" }),
       Binding.makeBatch("orders", batch),
       Binding.makeTransactional("orders", orders)
     ]) {

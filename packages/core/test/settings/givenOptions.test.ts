@@ -82,7 +82,8 @@ const complete = {
   retry: RetryPolicy.tiered({ skipToTierMapping: { Down: 1 }, retryableExceptions: ["Down"] }),
   classifier: () => undefined,
   onError: { Down: Route.tier(2), Late: () => Route.retry, Slow: Route.after("1 minute") },
-  orderingMode: "RELAXED_IN_RETRY",
+  orderingMode: "PER_KEY",
+  perKey: { onDeadLetter: "hold", holdFor: "12 hours", maxParkedKeys: 1, maxParkedBytes: 1024 },
   onExhausted: "dead-letter",
   interceptors: [(handle: unknown) => handle],
   enrich: () => [],
@@ -112,6 +113,9 @@ const complete = {
   idempotency: { key: () => "k", scope: "s", lease: "1 minute", retention: "1 day" },
   handler: () => Effect.void
 }
+
+/** The same for every kind of binding and every retry policy. */
+const relaxed = { ...complete, orderingMode: "RELAXED_IN_RETRY", perKey: undefined }
 
 /** The options with getters, each of which throws when it is read a second time. */
 const readableOnce = (options: object): object => {
@@ -181,7 +185,7 @@ const isLegal = (path: string, name: string): boolean => {
   )
     return name === "true"
   if (
-    /^(circuitBreaker|idempotency|deadLetter\.settings|deadLetter\.settings\.headers|retry\.skipToTierMapping)$/.test(
+    /^(circuitBreaker|idempotency|perKey|deadLetter\.settings|deadLetter\.settings\.headers|retry\.skipToTierMapping)$/.test(
       path
     )
   )
@@ -198,6 +202,8 @@ describe("what a binding is given", () => {
     it(`ruling 38 C58 ${at} of another kind is refused with its path, or legal by its type`, () => {
       for (const [name, value] of wrong) {
         if (path.length > 1 && name === "undefined" && path[0] === "onError") continue
+        // `perKey` is refused without its mode: perKey.test.ts.
+        if (name === "undefined" && at === "orderingMode") continue
         const options = replaced(complete, path, value)
         const binding = Binding.make("orders", options as never)
         const issues = Binding.problems([binding]).get(0) ?? []
@@ -233,7 +239,7 @@ describe("what a binding is given", () => {
       for (const [name, value] of wrong) {
         const binding = make("orders", value as object)
         assert.isAbove(Binding.problems([binding]).get(0)?.length ?? 0, 0, name)
-        const named = make(value as string, { ...complete, handleBatch: () => Effect.void })
+        const named = make(value as string, { ...relaxed, handleBatch: () => Effect.void })
         const issues = Binding.problems([named]).get(0) ?? []
         assert.deepStrictEqual(
           issues.map(({ path }) => path),
@@ -260,7 +266,7 @@ describe("what a binding is given", () => {
 
   it("ruling 15 a route in the table to a tier that the binding does not have is refused", () => {
     const problems = (onError: object, retry?: RetryPolicy.RetryPolicy) =>
-      (Binding.problems([Binding.make("orders", { ...complete, retry, onError } as never)]).get(0) ?? []).map(
+      (Binding.problems([Binding.make("orders", { ...relaxed, retry, onError } as never)]).get(0) ?? []).map(
         ({ path, found, allowed }) => `${path}: ${found}; ${allowed}`
       )
     for (const [route, found] of [

@@ -17,8 +17,8 @@ const group = fc.array(
   { minLength: 1, maxLength: 6 }
 )
 const counts = fc.record({ orders: fc.nat(10), payments: fc.nat(10), proto: fc.nat(10) })
-const named = (members: ReadonlyArray<Omit<Member, "memberId">>) =>
-  members.map((member, i): Member => ({ ...member, memberId: `member-${i}` }))
+const named = (members: ReadonlyArray<Omit<Member, "memberId" | "copartitionedTopics">>) =>
+  members.map((member, i): Member => ({ ...member, memberId: `member-${i}`, copartitionedTopics: [] }))
 const countsOf = ({ orders, payments, proto }: { orders: number; payments: number; proto: number }) =>
   new Map([
     ["orders", orders],
@@ -75,8 +75,8 @@ describe("assigner", () => {
     const owned = [{ topic: "orders", partition: 0 }]
     const { assignments } = assign(
       [
-        { memberId: "old", topics: ["orders"], owned, generation: 3 },
-        { memberId: "new", topics: ["orders"], owned, generation: 4 }
+        { memberId: "old", topics: ["orders"], owned, generation: 3, copartitionedTopics: [] },
+        { memberId: "new", topics: ["orders"], owned, generation: 4, copartitionedTopics: [] }
       ],
       new Map([["orders", 1]])
     )
@@ -120,7 +120,8 @@ describe("assigner", () => {
         const fresh = (count: number) =>
           named(Array.from({ length: count }, () => ({ topics: ["orders"], owned: [], generation: 0 })))
         const balanced = next(next(fresh(size), partitionCounts, 1), partitionCounts, 2)
-        const grown = [...balanced, { memberId: "late", topics: ["orders"], owned: [], generation: -1 }]
+        const late = { memberId: "late", topics: ["orders"], owned: [], generation: -1, copartitionedTopics: [] }
+        const grown = [...balanced, late]
         const kept = next(grown, partitionCounts, 3)
         const moved = balanced.reduce((sum, member, i) => sum + member.owned.length - kept[i]!.owned.length, 0)
         assert.isAtMost(moved, Math.ceil(partitions / (size + 1)))

@@ -17,7 +17,7 @@ const topicOf = (topic: string, topicErrorCode: number, partitions: number): Top
 
 const member = (memberId: string, ...topics: ReadonlyArray<string>) => ({
   memberId,
-  memberMetadata: encodeMember({ topics, owned: [], generation: -1 }, false)
+  memberMetadata: encodeMember({ topics, owned: [], generation: -1, copartitionedTopics: [] }, false)
 })
 
 it.effect("CLN-07 a leader that may not describe another member's topic says that nobody gets it, and why", () =>
@@ -25,11 +25,10 @@ it.effect("CLN-07 a leader that may not describe another member's topic says tha
     const log: Array<string> = []
     const metadata = new Map([topicOf("open", 0, 2), topicOf("hidden", 29, 0)].map((each) => [each.topic, each]))
     const cluster = { metadata: () => Effect.succeed(metadata) } as unknown as Cluster
-    const decided = yield* decideAssignments(cluster, "bills", [
-      member("a", "open"),
-      member("b", "open", "hidden"),
-      member("c", "hidden", "absent")
-    ]).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void log.push(String(message)))])))
+    const decided = yield* decideAssignments(cluster, "bills", {
+      groupProtocol: "eventbus-cooperative-sticky",
+      members: [member("a", "open"), member("b", "open", "hidden"), member("c", "hidden", "absent")]
+    }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void log.push(String(message)))])))
 
     const given = decided.flatMap(({ memberAssignment }) => decodeAssignment(memberAssignment)?.partitions ?? [])
     assert.deepStrictEqual(given.map(({ topic, partition }) => `${topic}/${partition}`).sort(), ["open/0", "open/1"])
@@ -37,4 +36,33 @@ it.effect("CLN-07 a leader that may not describe another member's topic says tha
       "Nobody gets the partitions of topic 'hidden' in group 'bills': this member leads the group and may not describe the topic, which 'b', 'c' read. Grant its user Describe on the topic."
     ])
   })
+)
+
+it.effect(
+  "PKO-04 the leader says that it respects units, and respects them under the connector's own protocol only",
+  () =>
+    Effect.gen(function* () {
+      const metadata = new Map([topicOf("a", 0, 1), topicOf("b", 0, 1)].map((each) => [each.topic, each]))
+      const cluster = { metadata: () => Effect.succeed(metadata) } as unknown as Cluster
+      const topics = ["a", "b"]
+      const members = ["x", "y"].map((memberId) => ({
+        memberId,
+        memberMetadata: encodeMember({ topics, owned: [], generation: -1, copartitionedTopics: [topics] }, false)
+      }))
+      const decide = Effect.fnUntraced(function* (groupProtocol: string) {
+        const decided = yield* decideAssignments(cluster, "bills", { groupProtocol, members })
+        return decided.map(({ memberAssignment }) => {
+          const { byUnits, partitions } = decodeAssignment(memberAssignment)!
+          return { byUnits, count: partitions.length }
+        })
+      })
+      assert.deepStrictEqual(yield* decide("eventbus-cooperative-sticky"), [
+        { byUnits: true, count: 2 },
+        { byUnits: true, count: 0 }
+      ])
+      assert.deepStrictEqual(yield* decide("cooperative-sticky"), [
+        { byUnits: false, count: 1 },
+        { byUnits: false, count: 1 }
+      ])
+    })
 )

@@ -22,7 +22,8 @@ const partitions = fc.uniqueArray(fc.record({ topic: topicName, partition: fc.na
 const member = fc.record({
   topics: fc.uniqueArray(topicName),
   owned: partitions,
-  generation: fc.integer({ min: -1, max: 2 ** 31 - 1 })
+  generation: fc.integer({ min: -1, max: 2 ** 31 - 1 }),
+  copartitionedTopics: fc.array(fc.uniqueArray(topicName), { maxLength: 3 })
 })
 const userData = fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes))
 
@@ -51,14 +52,18 @@ describe("the consumer protocol", () => {
         const decoded = decodeMember("m", encodeMember(one, eager))
         assert.sameMembers(decoded?.owned.map(key) ?? [], one.owned.map(key))
         assert.deepStrictEqual([decoded?.topics, decoded?.generation], [one.topics, one.generation])
+        assert.deepStrictEqual(decoded?.copartitionedTopics, one.copartitionedTopics)
         assert.deepStrictEqual([decoded?.readsUserData, decoded?.isEager], [false, eager])
         for (const readsUserData of [true, false]) {
           for (const incomplete of [true, false]) {
             const hasEager = eager && !readsUserData
-            const bytes = encodeAssignment({ partitions: one.owned, incomplete, hasEager }, { readsUserData })
+            const byUnits = one.copartitionedTopics.length > 0 && !readsUserData
+            const given = { partitions: one.owned, incomplete, hasEager, byUnits }
+            const bytes = encodeAssignment(given, { readsUserData })
             const assignment = decodeAssignment(bytes)
             assert.sameMembers(assignment?.partitions.map(key) ?? [], one.owned.map(key))
             assert.deepStrictEqual([assignment?.incomplete, assignment?.hasEager], [incomplete, hasEager])
+            assert.strictEqual(assignment?.byUnits, byUnits)
             // A broker refuses to move a group to KIP-848 over it.
             assert.strictEqual(decodeGivenPartitions(bytes)?.userData.length === 0, !readsUserData)
           }
@@ -68,7 +73,8 @@ describe("the consumer protocol", () => {
 
   it("CLN-07 without our userData a claim and an assignment are read where other clients write them", () =>
     fc.assert(
-      fc.property(member, userData, (one, bytes) => {
+      fc.property(member, userData, ({ topics, owned, generation }, bytes) => {
+        const one = { topics, owned, generation }
         const subscription = decodeSubscription(encodeSubscription({ ...one, userData: bytes }))
         assert.sameMembers(subscription?.owned.map(key) ?? [], one.owned.map(key))
         assert.deepStrictEqual({ ...subscription, owned: one.owned }, { ...one, version: 2, userData: bytes })
@@ -112,7 +118,10 @@ describe("the consumer protocol", () => {
       assert.deepStrictEqual(assignment?.partitions.map(key), ["orders/0", "orders/2", "payments/1"])
       assert.isFalse(assignment?.incomplete)
     }
-    assert.deepStrictEqual(decodeAssignment(Buffer.alloc(0)), { partitions: [], incomplete: false, hasEager: false })
+    assert.deepStrictEqual(decodeAssignment(Buffer.alloc(0)), {
+      ...{ partitions: [], incomplete: false },
+      ...{ hasEager: false, byUnits: false }
+    })
   })
 
   it("CLN-07 kafkajs reads our subscription and our assignment", () => {
@@ -120,9 +129,15 @@ describe("the consumer protocol", () => {
       { topic: "orders", partition: 3 },
       { topic: "payments", partition: 0 }
     ]
-    const metadata = encodeMember({ topics: ["orders", "payments"], owned, generation: 4 }, true)
+    const metadata = encodeMember(
+      { topics: ["orders", "payments"], owned, generation: 4, copartitionedTopics: [["orders", "payments"]] },
+      true
+    )
     assert.deepStrictEqual(AssignerProtocol.MemberMetadata.decode(metadata)?.topics, ["orders", "payments"])
-    const given = encodeAssignment({ partitions: owned, incomplete: true, hasEager: true }, { readsUserData: false })
+    const given = encodeAssignment(
+      { partitions: owned, incomplete: true, hasEager: true, byUnits: true },
+      { readsUserData: false }
+    )
     assert.deepStrictEqual(AssignerProtocol.MemberAssignment.decode(given)?.assignment, { orders: [3], payments: [0] })
   })
 
@@ -133,7 +148,10 @@ describe("the consumer protocol", () => {
     assert.isUndefined(decodeAssignment(Buffer.concat([int16(0), int32(-2), int32(-1)])))
     const both = member.map((one) => [
       encodeMember(one, true),
-      encodeAssignment({ partitions: one.owned, incomplete: false, hasEager: true }, { readsUserData: true })
+      encodeAssignment(
+        { partitions: one.owned, incomplete: false, hasEager: true, byUnits: true },
+        { readsUserData: true }
+      )
     ])
     for (const which of [0, 1]) {
       fc.assert(
@@ -159,7 +177,7 @@ describe("the consumer protocol", () => {
 
   it("a claim that cannot be read counts as none of ours; the standard one stays", () => {
     const metadata = encodeMember(
-      { topics: ["orders"], owned: [{ topic: "orders", partition: 1 }], generation: 5 },
+      { topics: ["orders"], owned: [{ topic: "orders", partition: 1 }], generation: 5, copartitionedTopics: [] },
       false
     )
     const broken = Buffer.from(metadata.toString("latin1").replace("{", "!"), "latin1")
@@ -168,6 +186,7 @@ describe("the consumer protocol", () => {
       topics: ["orders"],
       owned: [{ topic: "orders", partition: 1 }],
       generation: 5,
+      copartitionedTopics: [],
       readsUserData: false,
       isEager: false,
       isConnector: false
@@ -179,12 +198,16 @@ describe("the consumer protocol", () => {
     const metadata = AssignerProtocol.MemberMetadata.encode({ version: 0, topics: ["orders"], userData: claim })
     assert.deepStrictEqual(decodeMember("m", metadata), {
       ...{ memberId: "m", topics: ["orders"], owned: [{ topic: "orders", partition: 1 }], generation: 3 },
+      copartitionedTopics: [],
       readsUserData: true,
       isEager: false,
       isConnector: true
     })
     const partitions = [{ topic: "orders", partition: 1 }]
-    const given = encodeAssignment({ partitions, incomplete: true, hasEager: false }, { readsUserData: true })
+    const given = encodeAssignment(
+      { partitions, incomplete: true, hasEager: false, byUnits: false },
+      { readsUserData: true }
+    )
     assert.deepStrictEqual(JSON.parse(AssignerProtocol.MemberAssignment.decode(given)!.userData.toString()), {
       incomplete: true,
       partitions: [["orders", [1]]]

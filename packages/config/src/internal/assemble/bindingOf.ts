@@ -115,6 +115,7 @@ const plainOptions = (settings: BindingSettings) => ({
   copyCompression: settings.copyCompression,
   maxBufferedBytes: settings.maxBufferedBytes,
   orderingMode: settings.orderingMode,
+  ...perKeyOf(settings),
   onExhausted: settings.onExhausted,
   adopts: settings.adopts,
   missingTopics: settings.missingTopics,
@@ -122,6 +123,12 @@ const plainOptions = (settings: BindingSettings) => ({
   shutdownTimeout: settings.shutdownTimeoutMs,
   autoStartup: settings.autoStartup
 })
+
+const perKeyOf = ({ perKey }: BindingSettings): Pick<BindingOptions.CommonSettings, "perKey"> => {
+  if (perKey === undefined) return {}
+  const { holdForMs: holdFor, ...others } = perKey
+  return { perKey: { ...others, holdFor } }
+}
 
 const namingOf = (
   { naming, deadLetter: { topic } }: BindingSettings,

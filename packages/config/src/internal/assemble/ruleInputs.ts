@@ -12,13 +12,16 @@ const tiers = ["delayMs", "multiplier", "maxDelayMs", "topicSuffix"].map((key) =
 /** The path of a problem, and the keys that it depends on. The first matching row counts; without a row, the problem depends on its own key. */
 const rules: ReadonlyArray<readonly [place: RegExp, causes: ReadonlyArray<string>]> = [
   [/^sessionTimeoutMs$/, ["sessionTimeoutMs", "heartbeatIntervalMs"]],
-  [/^processingOrder$/, ["processingOrder", "listenerType"]],
+  [/^processingOrder$/, ["processingOrder", "listenerType", "orderingMode"]],
+  [/^listenerType$/, ["listenerType", "orderingMode"]],
+  [/^partitionAssignmentStrategy$/, ["partitionAssignmentStrategy", "orderingMode"]],
   [/^onExhausted$/, ["onExhausted", "orderingMode"]],
+  [/^perKey$/, ["perKey", "orderingMode"]],
   [/^adopts/, ["adopts", "groupId"]],
   [/^circuitBreaker/, ["circuitBreaker"]],
   [/^retry\.blocking/, ["retry.blocking", "maxPollRecords", "maxPollIntervalMs", "listenerType"]],
   [/^retry\.consumer$/, ["retry.consumer", "partitionAssignmentStrategy", ...tiers, "orderingMode"]],
-  [/^retry\.tiers\[/, [...tiers, "retry.equalDelays"]],
+  [/^retry\.tiers\[/, [...tiers, "retry.equalDelays", "orderingMode"]],
   [/^retry\.maxElapsedTime/, [...tiers, "retry.maxElapsedTimeMs"]],
   [/^retry\.(nonR|r)etryableExceptions/, ["retry.retryableExceptions", "retry.nonRetryableExceptions"]],
   [/^retry\.skipToTierMapping/, ["retry.skipToTierMapping", ...tiers, "orderingMode"]],

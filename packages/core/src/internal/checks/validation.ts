@@ -15,6 +15,7 @@ import * as GivenOptions from "../settings/givenOptions.ts"
 import * as Ids from "../settings/ids.ts"
 import * as Origins from "../settings/origins.ts"
 import * as Sources from "../settings/sources.ts"
+import * as PerKeyOrder from "./perKeyOrder.ts"
 import * as SourceTopics from "./sourceTopics.ts"
 
 /** Every problem of the settings. Empty when the binding can be started. */
@@ -35,6 +36,7 @@ const broken = (definition: BindingDefinition<unknown>): ReadonlyArray<Configura
   ...heartbeats(definition),
   ...retryBudget(definition),
   ...ordering(definition),
+  ...PerKeyOrder.problems(definition),
   ...ExceptionLists.problems(definition.retry, definition.tiers.count).map((found) => ({
     ...found,
     path: `retry.${found.path}`
@@ -188,8 +190,14 @@ const adopted = ({ adopts, groupId }: BindingDefinition<unknown>) =>
  * A leader of kafkajs assigns the topics that it reads itself and no others: nobody would get the retry topics. A leader of Java balances all topics together: the members of
  * the connector would get the retry topics, and the other client the main topic.
  */
-const assignmentStrategies = ({ partitionAssignmentStrategy: listed, retry, tiers }: BindingDefinition<unknown>) => {
-  const others = AssignmentStrategy.foreign(listed)
+const assignmentStrategies = ({
+  partitionAssignmentStrategy: listed,
+  orderingMode,
+  retry,
+  tiers
+}: BindingDefinition<unknown>) => {
+  // With PER_KEY, "separate" is refused as well: `PerKeyOrder` names what is left.
+  const others = orderingMode === "PER_KEY" ? [] : AssignmentStrategy.foreign(listed)
   return others.length > 0 && retry.consumer === "shared" && tiers.count > 0
     ? [
         issue(
@@ -266,7 +274,7 @@ const ordering = ({
   ...(listenerType === "BATCH" && processingOrder !== "partition"
     ? [issue("processingOrder", processingOrder, '"partition" for batches')]
     : []),
-  ...(onExhausted === "halt" && orderingMode !== "STRICT"
+  ...(onExhausted === "halt" && orderingMode === "RELAXED_IN_RETRY"
     ? [issue("onExhausted", "halt", '"dead-letter", or orderingMode "STRICT" beside "halt"')]
     : []),
   ...(orderingMode === "STRICT" && processingOrder !== "partition"

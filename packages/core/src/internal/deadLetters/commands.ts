@@ -14,6 +14,7 @@ import * as OneLetter from "../letters/oneLetter.ts"
 import * as Rehearsal from "../letters/rehearsal.ts"
 import * as TransformedLetters from "../letters/transformedLetters.ts"
 import * as Arguments from "../replay/arguments.ts"
+import * as PerKeyReplays from "../replay/perKeyReplays.ts"
 import * as Replay from "../replay/replay.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as Depth from "./replayDepth.ts"
@@ -61,6 +62,7 @@ export const make = <R>(
   const list = listTarget(definition, broker)
   return {
     ...replays,
+    replayToTier: PerKeyReplays.toTier(definition, replays.replayToTier),
     countWaiting: Depth.make(target),
     discarded: Listing.discarded(target),
     restored: Listing.restored(target),

@@ -1,5 +1,5 @@
 /**
- * Takes the records out of a chunk that belong to another group: replays for it in the main topic (ruling 70), and its copies in a shared retry topic (ruling 71).
+ * Takes the records out of a chunk that belong to another group: replays for it in the main topic (ruling 70), and its copies in a shared retry topic (ruling 71). And those that no handler may see: what order per key has left in a retry topic.
  * They look like compacted records from then on: no delivery, no concurrency slot, no call of the circuit breaker, and the offset moves past them. A scheduler looks
  * when the records are due: headers that are read before that take memory for the whole delay.
  */
@@ -11,6 +11,7 @@ import * as PassedOver from "../observe/passedOver.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import { skipped } from "../record/deliveryResult.ts"
+import * as OrderHeaders from "../record/orderHeaders.ts"
 import * as ReplayHeaders from "../record/replayHeaders.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import { type ConsumerContext, reportSettled } from "./consumerContext.ts"
@@ -19,6 +20,10 @@ export interface ForeignRecords {
   /** The chunk without the records of other groups; the same chunk when it has none. */
   readonly without: (partition: Partition, chunk: RecordChunk) => RecordChunk
 }
+
+/** A lock without a record, or a claim, of a binding that kept the order of each key before: where it does so now, the unit takes such records itself. */
+const isForNoHandler = ({ tier, order }: Partition, record: ConsumerRecord): boolean =>
+  tier !== undefined && order === undefined && record.headers.length > 0 && OrderHeaders.isForNoHandler(record)
 
 /** Reports once a minute, and when the scope closes, how many records were passed over; nothing when there were none. */
 export const make = Effect.fnUntraced(function* <R>(
@@ -38,7 +43,7 @@ export const make = Effect.fnUntraced(function* <R>(
   }
   const isOurs = (partition: Partition) => (record: ConsumerRecord) => {
     const owner = ownerOf(partition, record)
-    if (owner === undefined) return true
+    if (owner === undefined) return !isForNoHandler(partition, record)
     count(partition.topic, owner, partition.tier === undefined ? "replay" : "copy")
     reportSettled(context, partition, record, skipped)
     return false
@@ -47,7 +52,9 @@ export const make = Effect.fnUntraced(function* <R>(
   return {
     without: (partition, chunk) => {
       const { records } = chunk
-      const first = records.findIndex((record) => ownerOf(partition, record) !== undefined)
+      const first = records.findIndex(
+        (record) => ownerOf(partition, record) !== undefined || isForNoHandler(partition, record)
+      )
       if (first < 0) return chunk
       const ours = records.filter(isOurs(partition))
       return { ...chunk, records: ours, bytes: (chunk.bytes / records.length) * ours.length }

@@ -229,7 +229,7 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ lastStarted: -1, firstAbandoned: Number.POSITIVE_INFINITY, queued: 0 }
   }
 
-  /** What waits behind a record whose key is parked follows it, and is not delivered here. */
+  /** The records behind one whose key is parked follow it, and are not delivered here. */
   const parkRest = (lane: Lane<R>): void => {
     if (partition.order === undefined || partition.tier !== undefined || partition.stopping) return
     for (const work of lane.waiting.splice(1)) {

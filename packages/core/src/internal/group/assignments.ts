@@ -56,10 +56,14 @@ export const make = Effect.fnUntraced(function* <R>(
       case "Fetched":
         return accept(partitions, event.chunk)
       case "Assigned":
-        return Effect.andThen(
-          deletedTopics.assigned(event.partitions),
-          Effect.forEach(event.partitions, (assigned) => starts.assign(event, assigned), { discard: true })
-        )
+        return deletedTopics
+          .assigned(event.partitions)
+          .pipe(
+            Effect.andThen(requireUnits(partitions, event)),
+            Effect.andThen(
+              Effect.forEach(event.partitions, (assigned) => starts.assign(event, assigned), { discard: true })
+            )
+          )
       case "Revoked":
         starts.forget(event.partitions)
         return revoke(partitions, entriesOf(event.partitions), event.release, {
@@ -103,6 +107,20 @@ export const make = Effect.fnUntraced(function* <R>(
       })
   }
 })
+
+/** Where keys may be parked, the parts that run already end, and wait for their unit. */
+const requireUnits = <R>(
+  partitions: Running.RunningPartitions<R>,
+  event: Extract<ConsumerEvent, { readonly _tag: "Assigned" }>
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { units, session } = partitions.options
+    if (units === undefined) return Effect.void
+    const wereNeeded = new Set(Running.list(partitions).filter(({ partition }) => units.needs(partition)))
+    for (const at of Starts.ordered(event, session.clusterId)) units.require(at)
+    const now = Running.list(partitions).filter((entry) => units.needs(entry.partition) && !wereNeeded.has(entry))
+    return Effect.forEach(now, ({ partition }) => Running.restart(partitions, partition), { discard: true })
+  })
 
 const accept = <R>(partitions: Running.RunningPartitions<R>, chunk: RecordChunk): Effect.Effect<void> => {
   const entry = Running.find(partitions, chunk)
@@ -187,7 +205,7 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
   yield* Running.close(partitions, entry)
   const { topic, partition, generation, logEnd } = event
   const { position, anchored } = start
-  const { fixedMetadata: metadata } = entry.partition
+  const { fixed: metadata } = entry.partition.commitText
   yield* Running.open(partitions, {
     topic,
     partition,

@@ -23,6 +23,7 @@ import * as HandlerTimeouts from "../delivery/handlerTimeouts.ts"
 import type { BindingMetrics } from "../observe/bindingMetrics.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import type { BindingFailures } from "../observe/ongoingFailures.ts"
+import type { UnitCounts } from "../observe/orderMetrics.ts"
 import * as Tracing from "../observe/tracing.ts"
 import * as Committer from "../partition/committer.ts"
 import type { HeldRecords } from "../partition/heldRecords.ts"
@@ -61,6 +62,8 @@ export interface ConsumerOptions<R> {
   readonly pauseBinding: Effect.Effect<void>
   /** The records that hold their partitions. */
   readonly held: HeldRecords
+  /** Counts the work of units. */
+  readonly unitCounts: UnitCounts
   readonly limits: BindingLimits
 }
 
@@ -84,6 +87,8 @@ export const subscriptions = (definition: BindingDefinition<unknown>): ReadonlyA
 }
 
 export interface Consumer {
+  /** Undefined for a binding that cannot keep the order of each key through retry topics. */
+  readonly units: Units.Units | undefined
   readonly partitions: () => ReadonlyArray<Partition>
   /** Adds a pause reason to the partitions of this consumer; without `which`, to all of them. */
   readonly pause: (reason: PauseReason, which?: (partition: Partition) => boolean) => Effect.Effect<void>
@@ -111,16 +116,15 @@ export const make = Effect.fnUntraced(function* <R>(
   const context = yield* makeContext(options, session, (defect) => Deferred.die(broken, defect))
   const joined = Latch.makeUnsafe(false)
   const guarded = Latch.makeUnsafe(false)
+  const { broker, unitCounts: counts } = options
+  const units = Units.ofConsumer({ context, session, broker, counts })
   const assignments = yield* Assignments.make({
     context,
     onGuarded: () => guarded.openUnsafe(),
     contextOf: topicContexts(options, context),
     session,
     broker: options.broker,
-    units:
-      options.definition.orderingMode === "PER_KEY"
-        ? Units.make({ context, session, broker: options.broker })
-        : undefined,
+    units,
     foreignRecords: yield* ForeignRecords.make(context),
     bindingReasons: options.bindingReasons,
     announce: options.announce
@@ -140,6 +144,7 @@ export const make = Effect.fnUntraced(function* <R>(
     })
 
   return {
+    units,
     partitions: assignments.partitions,
     pause: (reason, which) => onEach((partition) => partition.addReason(reason), which),
     resume: (reason, which) => onEach((partition) => partition.removeReason(reason), which),
@@ -186,6 +191,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxRecordBytes: definition.maxBufferedBytes,
     maxBytesByTopic: new Map(Sources.retryTopicsOf(definition).map((topic) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
+    copartitionedTopics: Units.families(definition),
     // No other client is in the group of the retry topics.
     ...(options.subscription.groupId === definition.groupId && {
       partitionAssignmentStrategy: definition.partitionAssignmentStrategy

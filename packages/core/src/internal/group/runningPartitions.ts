@@ -35,7 +35,7 @@ export interface RunningPartitionsOptions<R> {
   /** Takes the records of other groups out of what is handled. */
   readonly foreignRecords: ForeignRecords
   readonly broker: Broker["Service"]
-  /** Undefined unless the binding keeps the order of each key through retry topics. */
+  /** Undefined for a binding that cannot keep the order of each key through retry topics. */
   readonly units: Units | undefined
   /** The reasons that currently pause the whole binding. */
   readonly bindingReasons: (partition: Partition.Partition) => PauseReasons.PauseReasons
@@ -100,7 +100,7 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
     const scope = yield* Scope.make()
     const fiber = yield* (predecessor === undefined ? Effect.void : Effect.asVoid(Fiber.await(predecessor))).pipe(
       Effect.andThen(start.anchored ? Effect.void : context.committer.commit(partition)),
-      Effect.andThen(options.units === undefined ? Effect.void : partition.until(options.units.join(partition))),
+      Effect.andThen(options.units?.needs(partition) ? partition.until(options.units.join(partition)) : Effect.void),
       Effect.andThen(
         Effect.suspend(() => process(options, partition, options.units?.of(partition), restart(partitions, partition)))
       ),
@@ -113,7 +113,7 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
     running.set(partition.key, { partition, scope, fiber, isDraining: false })
     context.metrics.partitionOpened(partition)
     partition.setReasons(options.bindingReasons(partition))
-    if (options.units !== undefined && partition.order === undefined) partition.addReason("order")
+    if (options.units?.needs(partition)) partition.addReason("order")
     yield* partition.syncFetch
     yield* options.announce
     if (!partition.awaitsSeek) yield* session.seek(partition, start.position)
@@ -122,18 +122,20 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
 
 /** Opens a partition again that has ended although it is still assigned, where it stood. */
 export const reopen = <R>(partitions: RunningPartitions<R>, ended: Partition.Partition): Effect.Effect<void> => {
-  const { topic, partition, generation, committed, fixedMetadata: metadata, epoch, log } = ended
-  const at = { topic, partition, generation, position: ended.position(), anchored: true }
+  const { topic, partition, generation, committed, commitText, order, log } = ended
+  const position = ended.position()
+  const text = { metadata: commitText.fixed, epoch: commitText.epochAt(position, order) }
+  const start = { topic, partition, generation, position, committed, ...text, anchored: true, logEnd: log.end }
   const markIfAhead = Effect.sync(() => {
     const opened = find(partitions, ended)?.partition
-    // What was finished and not committed: perhaps no record comes that leads to a commit.
+    // Some may be finished and not committed, and perhaps no record comes that leads to a commit.
     if (opened !== undefined && opened.position() > opened.committed) partitions.options.context.committer.mark(opened)
   })
-  return Effect.andThen(open(partitions, { ...at, committed, metadata, epoch, logEnd: log.end }), markIfAhead)
+  return Effect.andThen(open(partitions, start), markIfAhead)
 }
 
 /** Restarts a partition within its assignment. Does nothing when the assignment has ended or is draining: the next owner continues. */
-const restart = Effect.fnUntraced(function* <R>(
+export const restart = Effect.fnUntraced(function* <R>(
   partitions: RunningPartitions<R>,
   partition: Partition.Partition
 ): Effect.fn.Return<void> {

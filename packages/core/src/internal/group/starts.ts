@@ -25,6 +25,13 @@ export interface Starts {
   readonly forgetAll: () => void
 }
 
+/** The partitions whose commits say that keys may be parked there. */
+export const ordered = (event: Assigned, clusterId: string): ReadonlyArray<TopicPartition> =>
+  event.partitions.filter((found) => {
+    const { assigned, commits } = FormerTopic.withoutCommits(event, found, clusterId)
+    return epochOf(commits, assigned) !== undefined
+  })
+
 /** Waits between two questions for an offset: 100 ms doubling up to 5 s. */
 const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
 

@@ -4,26 +4,57 @@
  * A partition joins its unit when it is opened. Once all parts are here, the unit begins; until then each of them is paused for reason `order`, and nothing of it is handled. When
  * one part ends, the unit has ended, and the others wait for a new one.
  */
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Broker, ConsumerSession } from "../../Broker.ts"
-import { partitionKey } from "../../ConsumerRecord.ts"
+import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
+import * as Clocks from "../base/clocks.ts"
 import { type ConsumerContext, reportPublishFailed } from "../delivery/consumerContext.ts"
+import type { UnitCounts } from "../observe/orderMetrics.ts"
 import { begin } from "../order/begin.ts"
 import type { Unit } from "../order/unit.ts"
-import type { Bodies, UnitCounts } from "../order/unitOptions.ts"
+import type { Bodies } from "../order/unitOptions.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import * as Sources from "../settings/sources.ts"
+import { UnitParts } from "./unitParts.ts"
 
 export interface UnitsOptions {
   readonly context: ConsumerContext<unknown>
   readonly broker: Broker["Service"]
   readonly session: Pick<ConsumerSession, "clusterId">
+  readonly counts: UnitCounts
 }
 
+/** Whether a binding can have units: its retry topics are read with their source, by one member, and become due in the order of their offsets. */
+const areKept = ({
+  handler,
+  listenerType,
+  processingOrder,
+  retry,
+  tiers,
+  partitionAssignmentStrategy
+}: ConsumerContext<unknown>["definition"]): boolean =>
+  handler._tag === "PerRecord" &&
+  listenerType === "SINGLE" &&
+  processingOrder !== "unordered" &&
+  retry.consumer === "shared" &&
+  AssignmentStrategy.foreign(partitionAssignmentStrategy).length === 0 &&
+  tiers.count > 0 &&
+  tiers.topics.every(({ delaysMillis }) => delaysMillis.length === 1)
+
+/** The topics of each source that go together. None for a binding that can have no units. */
+export const families = (definition: ConsumerContext<unknown>["definition"]): ReadonlyArray<ReadonlyArray<string>> =>
+  areKept(definition) ? Sources.topicsOf(definition).map((source) => topicsOf(definition, source)) : []
+
 export interface Units {
-  /** Waits until the unit of the partition runs. */
+  /** Whether the partition runs within a unit. Where the binding does not ask for that, it does while keys are parked that were parked before. */
+  readonly needs: (at: TopicPartition) => boolean
+  /** A commit in this source says that keys may be parked. */
+  readonly require: (at: TopicPartition) => void
+  /** An operator accepts that the locks of another incarnation of a source keep nothing back. */
+  readonly acceptLoss: (at: TopicPartition) => void
+  /** Waits until the unit of the partition runs, or is not needed. */
   readonly join: (partition: Partition) => Effect.Effect<void>
   /** The partition ends. Answers the other parts of its unit where it had begun: they end with it. */
   readonly leave: (partition: Partition) => ReadonlyArray<Partition>
@@ -33,62 +64,62 @@ export interface Units {
   readonly running: () => ReadonlyArray<Unit>
   /** The unit that the partition is a part of; undefined while it does not run. */
   readonly of: (partition: Partition) => Unit | undefined
-  readonly counts: UnitCounts
 }
 
-/** The parts of one unit that are here. */
-interface Seat {
-  readonly source: string
-  readonly partition: number
-  /** By topic. */
-  readonly parts: Map<string, Partition>
-  hasBegun: boolean
-  unit: Unit | undefined
-  readonly ready: Deferred.Deferred<Unit>
-}
+/** Undefined for a binding that can have no units. */
+export const ofConsumer = (options: UnitsOptions): Units | undefined =>
+  areKept(options.context.definition) ? make(options) : undefined
 
-export const make = (options: UnitsOptions): Units => {
+const make = (options: UnitsOptions): Units => {
   const { context } = options
   const { definition } = context
-  const seats = new Map<string, Seat>()
+  const seats = new Map<string, UnitParts>()
+  const isAsked = definition.orderingMode === "PER_KEY"
+  /** Units of a binding that does not ask for them, and those whose loss is accepted. */
+  const required = new Set<string>()
+  const accepted = new Set<string>()
   const bodies: Bodies = { bytes: 0, most: definition.perKey.maxParkedBytes }
-  const counts: UnitCounts = { locks: { retry: 0, next: 0, held: 0, claim: 0 }, reread: 0 }
+  const { counts } = options
 
-  const keyOf = ({ topic, partition }: Partition): string =>
+  const keyOf = ({ topic, partition }: TopicPartition): string =>
     partitionKey(Sources.ofTopic(definition, topic).topic, partition)
 
-  const seatOf = (partition: Partition): Seat | undefined => {
+  const seatOf = (partition: Partition): UnitParts | undefined => {
     const seat = seats.get(keyOf(partition))
     return seat?.parts.get(partition.topic) === partition ? seat : undefined
   }
 
-  const take = (partition: Partition): Seat => {
+  const take = (partition: Partition): UnitParts => {
     const key = keyOf(partition)
-    const seat = seats.get(key) ?? {
-      ...{ source: Sources.ofTopic(definition, partition.topic).topic, partition: partition.partition },
-      ...{ parts: new Map<string, Partition>(), hasBegun: false, unit: undefined, ready: Deferred.makeUnsafe<Unit>() }
-    }
+    const source = Sources.ofTopic(definition, partition.topic).topic
+    const seat = seats.get(key) ?? new UnitParts(key, source, partition.partition)
     seats.set(key, seat)
     seat.parts.set(partition.topic, partition)
     return seat
   }
 
-  const run = Effect.fnUntraced(function* (seat: Seat, missing: ReadonlyArray<string>) {
+  const run = Effect.fnUntraced(function* (seat: UnitParts, missing: ReadonlyArray<string>) {
     if (missing.length > 0) return
     seat.hasBegun = true
-    const unit = yield* beginUnit(options, seat, bodies, counts)
+    const elapsedMillis = Clocks.stopwatch(context.clock)
+    const unit = yield* beginUnit(options, seat, bodies, () => accepted.has(seat.key))
+    counts.begun.observe(elapsedMillis())
     const { main, tiers } = unit.options
-    seat.unit = unit
-    for (const [part, partition] of [main, ...tiers].entries()) {
-      partition.order = unit.parts[part]
-      partition.awaitsUnit = undefined
-      partition.removeReason("order")
+    const isNeeded = isAsked || unit.table.size > 0
+    if (!isNeeded) {
+      // No key is parked, and none will be: the partitions go on by themselves.
+      required.delete(seat.key)
+      seats.delete(seat.key)
     }
+    seat.release(isNeeded ? unit : undefined)
     yield* Effect.forEach([main, ...tiers], (partition) => partition.syncFetch, { discard: true })
-    Deferred.doneUnsafe(seat.ready, Effect.succeed(unit))
+    seat.isReady()
   })
 
   return {
+    needs: (at) => isAsked || required.has(keyOf(at)),
+    require: (at) => void required.add(keyOf(at)),
+    acceptLoss: (at) => void accepted.add(keyOf(at)),
     join: (partition) =>
       Effect.suspend(() => {
         const seat = take(partition)
@@ -100,7 +131,7 @@ export const make = (options: UnitsOptions): Units => {
             ? "it begins"
             : `partition ${seat.partition} of ${missing.join(", ")} is not assigned here`
         for (const part of seat.parts.values()) part.awaitsUnit = { problem, sinceMillis }
-        return Effect.andThen(run(seat, missing), Effect.asVoid(Deferred.await(seat.ready)))
+        return Effect.andThen(run(seat, missing), seat.ready)
       }),
     leave: (partition) => {
       const seat = seatOf(partition)
@@ -113,8 +144,7 @@ export const make = (options: UnitsOptions): Units => {
     },
     partsOf: (partition) => Array.from(seatOf(partition)?.parts.values() ?? [partition]),
     running: () => Array.from(seats.values()).flatMap(({ unit }) => unit ?? []),
-    of: (partition) => seatOf(partition)?.unit,
-    counts
+    of: (partition) => seatOf(partition)?.unit
   }
 }
 
@@ -128,26 +158,23 @@ const bytesOf = ({ table }: Unit): number =>
   Array.from(table.values()).reduce((sum, { followers }) => sum + followers.bytes, 0)
 
 const beginUnit = (
-  { context, broker, session }: UnitsOptions,
-  seat: Seat,
+  { context, broker, session, counts }: UnitsOptions,
+  seat: UnitParts,
   bodies: Bodies,
-  counts: UnitCounts
+  acceptsLoss: () => boolean
 ): Effect.Effect<Unit> => {
   const definition = Sources.ofTopic(context.definition, seat.source)
   const main = seat.parts.get(seat.source)!
   const tiers = definition.tiers.topics.map(({ topic }) => seat.parts.get(topic)!)
   const { topic, partition, generation } = main
-  const topicId = CommitMetadata.topicIdOf(main.fixedMetadata)
+  const topicId = CommitMetadata.topicIdOf(main.commitText.fixed)
   return begin({
-    ...{ definition, main, tiers, broker, generation, bodies, counts },
+    ...{ definition, main, tiers, broker, generation, bodies, counts, acceptsLoss },
+    parks: definition.orderingMode === "PER_KEY",
     ...{ clock: context.clock, committer: context.committer, copyPublisher: context.copyPublisher },
     bond: { topic, partition, topicId, clusterId: session.clusterId, groupId: definition.groupId },
     onRefused: (record, target, error, attempt) =>
       reportPublishFailed(context, main, record, { topic: target, isDeadLetter: false }, error, attempt),
-    onProblem: (problem) => {
-      for (const part of seat.parts.values()) {
-        if (part.awaitsUnit !== undefined) part.awaitsUnit = { ...part.awaitsUnit, problem }
-      }
-    }
+    onProblem: (problem) => seat.failed(problem)
   })
 }

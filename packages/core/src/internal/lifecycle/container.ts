@@ -9,6 +9,7 @@ import type { Broker, PartitionOffsets } from "../../Broker.ts"
 import * as CircuitBreaker from "../../CircuitBreaker.ts"
 import type { ContainerState } from "../../EventBusError.ts"
 import { Hostname } from "../../Hostname.ts"
+import type { NotOrderedPerKey, ParkedKeys } from "../../ParkedKeys.ts"
 import type { Runs as RunCommands } from "../../ReplayRun.ts"
 import { toMillis } from "../base/durations.ts"
 import * as LettersOfTopics from "../deadLetters/lettersOfTopics.ts"
@@ -31,6 +32,7 @@ import * as BreakerPermits from "../slots/breakerPermits.ts"
 import * as ConcurrencyLimits from "../slots/concurrencyLimits.ts"
 import * as HealthReport from "./health.ts"
 import type * as LagPoller from "./lagPoller.ts"
+import * as OrderParts from "./orderParts.ts"
 import * as Pausing from "./pausing.ts"
 import * as Run from "./run.ts"
 import * as Snapshots from "./snapshots.ts"
@@ -48,6 +50,8 @@ export interface Container extends FleetMember {
   readonly deadLetters: LettersOfTopics.LettersOfTopics["all"]
   /** The plans over its dead letters, and their runs. */
   readonly runs: RunCommands
+  /** The parked keys of its group. Fails for a binding without order per key. */
+  readonly parked: Effect.Effect<ParkedKeys, NotOrderedPerKey>
   readonly state: () => ContainerState
   /** The partitions that the consumers of this binding own. */
   readonly partitions: () => ReadonlyArray<Partition>
@@ -83,12 +87,16 @@ export const make = Effect.fnUntraced(function* <R>(
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
 
   const { begin, consumers, consumersRunning, onConsumers, partitions, overtaken } = consumersOf(statuses)
+  const order = OrderParts.make(definition, broker, hub, consumers)
   const state = (): ContainerState => {
     if (lifecycle.phase !== "STARTED") return lifecycle.phase
     return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
   }
   const health = () => HealthReport.statusOf(Effect.runSyncWith(services)(snapshot), clock.currentTimeMillisUnsafe())
-  const metrics = yield* BindingMetrics.make(definition, { state, breaker, consumersRunning, health })
+  const metrics = yield* BindingMetrics.make(definition, {
+    ...{ state, breaker, consumersRunning, health },
+    order: order.metrics
+  })
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
   const { onStrategies, unreadableLetters } = runningStrategies()
   const pausing: Pausing.Pausing = Pausing.make({
@@ -98,13 +106,14 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const snapshot = Snapshots.take({
     ...{ definition, pausing, held, unreadableLetters, copyPublisher, clusterStatus, failures },
-    ...{ breaker, permits, statuses, state, sinceMillis }
+    ...{ parked: order.parkedCounts, breaker, permits, statuses, state, sinceMillis }
   })
   const runOptions: Run.RunOptions<R> = {
     ...{ deadLetters: letters, services, onStrategies },
     onStatus: (index, status) => statuses.set(index, status),
     consumer: {
       ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held },
+      unitCounts: order.unitCounts,
       bindingReasons: pausing.reasonsFor,
       onHalted: pausing.halt,
       pauseBinding: pausing.pauseByOperator
@@ -129,6 +138,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
     ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
+    parked: order.parked,
     ...{ deadLetters: letters.all, runs, deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }

@@ -9,6 +9,7 @@ import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
 import { failureText } from "../failure/failureText.ts"
+import * as KeyLines from "../parked/keyLines.ts"
 import { batchText, unreadableText } from "../partition/unreadableText.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import { type Topics, topicsText } from "../settings/topicsText.ts"
@@ -79,6 +80,10 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
       const { topic, partition, offset } = event.at
       const done = decision.kind === "skip" ? "skipped" : "dead-lettered"
       return LogLine.warning(`An operator ${done} held record ${topic}-${partition}@${offset}: ${decision.reason}`)
+    }
+    case "KeyDecided": {
+      const { decision, at } = event
+      return LogLine.warning(KeyLines.decided(at, decision))
     }
     case "BreakerChanged": {
       const { from, to, snapshot } = event

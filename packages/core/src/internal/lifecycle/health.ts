@@ -21,6 +21,9 @@ const preparingMillis = 5_000
 /** A quota may throttle a fetch, and finding a new leader takes time, so a shorter pause between fetches does not count. */
 const unfetchedMillis = 60_000
 
+/** A unit begins within a few requests, and a rebalance moves its parts together. */
+const unitMillis = 15_000
+
 export interface Now {
   readonly nowMillis: number
   readonly isClosing: boolean
@@ -167,6 +170,9 @@ const ofPartition = (
   if (sinceMillis !== undefined && nowMillis - sinceMillis >= openTransactionMillis) {
     return [{ _tag: "OpenTransaction", ...of, topic, partition, consumer, lag, sinceMillis }]
   }
+  if (at.awaitsUnit !== undefined && nowMillis - at.awaitsUnit.sinceMillis >= unitMillis) {
+    return [{ _tag: "UnitIncomplete", ...of, topic, partition, consumer, ...at.awaitsUnit }]
+  }
   if (at.pauses.some((reason) => reason !== "backpressure")) return []
   const stuck = { ...of, topic, partition, consumer, lag }
   if (at.unfetchedMillis >= unfetchedMillis) return [{ _tag: "PollLoopStuck", ...stuck, forMillis: at.unfetchedMillis }]
@@ -190,6 +196,7 @@ const severities = {
   DeadLetterStrategyFailing: "DOWN",
   OpenTransaction: "DOWN",
   BatchUnreadable: "DOWN",
+  UnitIncomplete: "DOWN",
   SerdeWaiting: "DOWN",
   PollLoopStuck: "DOWN",
   PartitionStalled: "DOWN",

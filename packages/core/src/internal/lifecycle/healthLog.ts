@@ -109,6 +109,7 @@ const over = (reason: Reason): string => {
     case "TierPaused":
       return `Retry tier ${reason.tier} goes on`
     case "BatchUnreadable":
+    case "UnitIncomplete":
     case "SerdeWaiting":
     case "PollLoopStuck":
     case "PartitionStalled":

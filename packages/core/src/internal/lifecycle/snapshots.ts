@@ -11,6 +11,7 @@ import type {
   ConsumerSnapshot,
   ContainerSnapshot,
   OngoingFailure,
+  ParkedCounts,
   PartitionSnapshot,
   TopicFailure
 } from "../../Snapshot.ts"
@@ -40,6 +41,8 @@ export interface Parts {
   readonly copyPublisher: Pick<CopyPublisher, "unpublished">
   readonly clusterStatus: ClusterStatus
   readonly failures: BindingFailures
+  /** Undefined for a binding without order per key. */
+  readonly parked: (() => ParkedCounts) | undefined
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   readonly permits: Pick<BreakerPermits, "trials"> | undefined
   /** By the index of the consumer. */
@@ -83,6 +86,7 @@ export const take = (parts: Parts): Effect.Effect<BindingSnapshot> =>
       transactions: failureOf(failures.transactions),
       deadLetterStrategy: failureOf(failures.strategy),
       newestFailure: failures.newest.read(),
+      parked: parts.parked?.(),
       maxPollIntervalMillis: definition.maxPollIntervalMillis
     }
   })
@@ -146,7 +150,8 @@ const partitionOf = (consumer: number, partition: Partition, nowMillis: number):
   bufferedBytes: Math.round(partition.held.bytes),
   waitingMillis: partition.waitingMillis(nowMillis),
   unfetchedMillis: partition.log.unfetchedMillis ?? 0,
-  preparingMillis: millisSince(partition.preparingSinceMillis, nowMillis)
+  preparingMillis: millisSince(partition.preparingSinceMillis, nowMillis),
+  awaitsUnit: partition.awaitsUnit
 })
 
 const millisSince = (sinceMillis: number | undefined, nowMillis: number): number =>

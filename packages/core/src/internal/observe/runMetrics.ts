@@ -15,6 +15,7 @@ import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as TopicSources from "../settings/sources.ts"
 import * as Histogram from "./histogram.ts"
 import * as MetricSeries from "./metricSeries.ts"
+import * as OrderMetrics from "./orderMetrics.ts"
 import * as PartitionGauges from "./partitionGauges.ts"
 import { circuitNumber, healthNumber, mostExceptions } from "./stateNumbers.ts"
 
@@ -32,6 +33,8 @@ export interface Sources {
   readonly breaker: CircuitBreaker.CircuitBreaker | undefined
   readonly consumersRunning: () => number
   readonly health: () => Status
+  /** Undefined for a binding without order per key. */
+  readonly order?: OrderMetrics.Sources | undefined
 }
 
 export type Outcome = Pick<DeliveryResult, "settlement" | "attempts" | "target">
@@ -96,7 +99,7 @@ export const make = (definition: BindingDefinition<unknown>, context: Context.Co
     recordsGone: counters.recordsGone,
     circuitChanged: counters.circuitChanged,
     registerGauges: (sources: Sources) => {
-      registerGauges({ definition, series, labels, gauges }, sources)
+      registerGauges({ definition, series, labels, gauges }, sources, clock)
       registerHistograms({ definition, series, labels }, duration, batches)
       startAtZero(definition, counters)
       const groupLabels = { cluster: labels.cluster, group: definition.groupId, binding: labels.binding }
@@ -212,8 +215,10 @@ interface Registration {
 
 const registerGauges = (
   { definition, series, labels, gauges }: Registration & { readonly gauges: PartitionGauges.PartitionGauges },
-  { breaker, consumersRunning, health }: Sources
+  { breaker, consumersRunning, health, order }: Sources,
+  clock: Clock.Clock
 ): void => {
+  if (order !== undefined) OrderMetrics.register(series, labels, order, clock)
   for (const { topic, first } of definition.tiers.topics) {
     const tier = tierLabel(definition, topic)
     const topics = TopicSources.of(definition).map(({ tiers }) => tiers.topicOf(first).topic)

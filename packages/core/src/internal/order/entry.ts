@@ -2,7 +2,7 @@
  * A parked key: its lock, what is done, and what follows.
  */
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import type { LockKind } from "../record/orderHeaders.ts"
+import type { LockKind, Verb } from "../record/orderHeaders.ts"
 import { Followers } from "./followers.ts"
 
 /** A record that has begun in a part of the unit, and is not finished while its key needs it. */
@@ -12,9 +12,16 @@ export interface Slot {
   readonly sequence: number
 }
 
+/** Where a lock goes, and what it says. */
+export interface LockTarget {
+  readonly kind: LockKind
+  readonly offset: bigint
+  readonly part: number
+}
+
 /** A lock that is on its way to its topic. */
 export interface Move {
-  /** What is finished when it is acknowledged: the slot of the lock before, and superseded locks that were read meanwhile. */
+  /** Finished when it is acknowledged: the slot of the lock before, and superseded locks that were read meanwhile. */
   readonly slots: Array<Slot>
 }
 
@@ -29,7 +36,7 @@ export class Entry {
   epoch: number
   /** The part that the lock lies in. */
   part = 0
-  /** The first offset of a follower, at the earliest. What comes again below it is done. */
+  /** The first offset of a follower, at the earliest. A record below it that comes again is done. */
   from: bigint
   /** Everything of the key below it is done. */
   doneTo: bigint
@@ -37,7 +44,7 @@ export class Entry {
   readonly followers = new Followers()
   /** From this offset on followers are in the source alone; undefined when all are in memory. */
   evictedFrom: bigint | undefined = undefined
-  /** What is finished when the key is free, or when a higher lock is acknowledged. */
+  /** Finished when the key is free, or when a higher lock is acknowledged. */
   slot: Slot | undefined = undefined
   /** Set while a lock is on its way. */
   move: Move | undefined = undefined
@@ -57,6 +64,8 @@ export class Entry {
   blockedTo = 0n
   /** The held record, once it is read. */
   held: ConsumerRecord | undefined = undefined
+  /** An operator's decision about the held record, which waits until the record is read. */
+  decision: Verb | undefined = undefined
   /** Since when the key is parked, epoch milliseconds. */
   readonly sinceMillis: number
   /** Called when followers have been read, or when there are none left to read. */
@@ -79,6 +88,11 @@ export class Entry {
     this.copies = new Array<bigint>(parts).fill(-1n)
     this.sinceMillis = nowMillis
     this.lockedMillis = nowMillis
+  }
+
+  /** Whether its record waits for an operator who has not decided yet. */
+  get isHeld(): boolean {
+    return this.kind === "held" && this.doneTo <= this.offset && !this.isDraining && this.decision === undefined
   }
 
   get hasFollowers(): boolean {

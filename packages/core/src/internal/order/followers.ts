@@ -46,7 +46,7 @@ export class Followers {
   }
 }
 
-/** What an object costs beside its bytes. */
+/** The cost of an object beside its bytes. */
 const objectBytes = 64
 
 export const bytesOf = ({ key, value }: ConsumerRecord): number =>

@@ -10,8 +10,7 @@ import { carriedOver, number } from "../record/deadLetterHeaders.ts"
 import * as Names from "../record/headerNames.ts"
 import * as HeaderValues from "../record/headerValues.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
-import type { Entry } from "./entry.ts"
-import type { LockTarget } from "./unit.ts"
+import type { Entry, LockTarget } from "./entry.ts"
 import type { UnitOptions } from "./unitOptions.ts"
 
 /** The copy for a lock without a body, or for that of a held record, which goes to the end of its topic. Its lock is added by the caller. */

@@ -91,7 +91,7 @@ const serve = (
     const first = entry?.evictedFrom
     if (entry === undefined || first === undefined || first < from || record.offset < first || full.has(entry)) continue
     if (!isOurs(record)) continue
-    if (!unit.remember(entry, record)) full.add(entry)
+    if (!unit.remembered(entry, record)) full.add(entry)
     else {
       entry.evictedFrom = record.offset + 1n
       served++

@@ -16,7 +16,7 @@ import type { Copy } from "../record/copy.ts"
 import type { ResultWithCopy } from "../record/deliveryResult.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
 import { Claims } from "./claims.ts"
-import { Entry, type Move, type Slot, textOf } from "./entry.ts"
+import { Entry, type LockTarget, type Move, type Slot, textOf } from "./entry.ts"
 import { bytesOf } from "./followers.ts"
 import * as LockCopies from "./lockCopies.ts"
 import type { UnitOptions } from "./unitOptions.ts"
@@ -28,7 +28,7 @@ const rollAfter = { followers: 500, millis: 5_000 }
 const leastBytes = 256 * 1024
 
 /** A slot that is held for a key. */
-interface Held {
+interface HeldSlot {
   readonly entry: Entry
   /** Set when a lock is on its way that takes the slot's place. */
   move: Move | undefined
@@ -45,6 +45,10 @@ export class Unit {
   readonly table = new Map<string, Entry>()
   /** The parts of the unit; 0 is the main topic. */
   readonly parts: ReadonlyArray<Part>
+  /** Records that wait behind parked keys, as far as they are known: those of a former owner are counted when they are read. */
+  followers = 0
+  /** Followers below this offset of the source are of a former owner's time. */
+  readonly #beganAt: bigint
   /** Takes a key whose followers are to be handled. Set by the scheduler of the followers. */
   onDrain: (entry: Entry) => void = () => {}
   /** Hears that somebody needs followers from the source, or that a key is parked. */
@@ -53,7 +57,7 @@ export class Unit {
   onBeside: (effect: Effect.Effect<unknown>) => void = () => {}
   readonly #tiers: ReadonlyArray<Tier>
   /** By part and sequence. */
-  readonly #slots: ReadonlyArray<Map<number, Held>>
+  readonly #slots: ReadonlyArray<Map<number, HeldSlot>>
   /** Keys with followers that are in the source alone. */
   readonly evicted = new Set<Entry>()
   readonly #room = Latch.makeUnsafe(true)
@@ -64,6 +68,7 @@ export class Unit {
 
   constructor(options: UnitOptions, epochs: ReadonlyArray<number>) {
     this.options = options
+    this.#beganAt = options.main.position()
     this.#tiers = options.tiers.map((partition, index) => ({ partition, claims: new Claims(epochs[index] ?? 0) }))
     this.#slots = [options.main, ...options.tiers].map(() => new Map())
     this.parts = [options.main, ...options.tiers].map((_, index) => new Part(this, index))
@@ -138,6 +143,7 @@ export class Unit {
   }
 
   #follow(entry: Entry, record: ConsumerRecord): void {
+    this.followers++
     if (entry.evictedFrom === undefined) this.remember(entry, record)
     if (!entry.isIdle) return
     entry.isIdle = false
@@ -162,6 +168,13 @@ export class Unit {
   evict(entry: Entry, from: bigint): void {
     entry.evictedFrom = from
     this.evicted.add(entry)
+  }
+
+  /** A follower was read from the source again. False when there is no room for it. */
+  remembered(entry: Entry, record: ConsumerRecord): boolean {
+    if (!this.remember(entry, record)) return false
+    if (record.offset < this.#beganAt) this.followers++
+    return true
   }
 
   /** Followers are in memory up to this offset of the source. */
@@ -193,7 +206,7 @@ export class Unit {
   park(part: number, record: ConsumerRecord, sequence: number, result: ResultWithCopy): ResultWithCopy {
     const known = this.#slots[part]!.get(sequence)?.entry
     // A copy without order goes on without, and so does a record without a key.
-    if (known === undefined && (part > 0 || record.key === null)) return result
+    if (known === undefined && (part > 0 || record.key === null || !this.options.parks)) return result
     const entry = known ?? this.#enter(record, { part, sequence })
     return this.moveOn(entry, entry.offset, result)
   }
@@ -325,8 +338,12 @@ export class Unit {
   /** False for the key's lock where its record is due, and for a copy without order: they are delivered. */
   takeTier(part: number, record: ConsumerRecord, sequence: number): boolean {
     const read = OrderHeaders.read(record, this.options.bond)
-    if (read === undefined || read.kind === "stranger") return false
     const slot = { part, sequence }
+    if (read === undefined || read.kind === "stranger") {
+      if (!OrderHeaders.isForNoHandler(record)) return false
+      this.#pass(slot)
+      return true
+    }
     if (read.kind === "claim") {
       this.claim(part, record.offset, read.epoch)
       this.#pass(slot)
@@ -345,7 +362,10 @@ export class Unit {
     entry.adopted = true
     this.hold(entry, slot)
     if (read.kind === "retry") return false
-    if (read.kind === "held") entry.held = record
+    if (read.kind === "held") {
+      entry.held = record
+      this.#decide(entry)
+    }
     this.release()
     return true
   }
@@ -355,7 +375,7 @@ export class Unit {
     this.release()
   }
 
-  /** What is no lock any more is done with, but not before the one that took its place is acknowledged. */
+  /** A copy that is no lock any more is done with, but not before the one that replaced it is acknowledged. */
   #superseded(entry: Entry | undefined, slot: Slot): void {
     if (entry?.move !== undefined) entry.move.slots.push(slot)
     else this.#pass(slot)
@@ -386,6 +406,7 @@ export class Unit {
   /** A follower is done with. */
   handled(entry: Entry, record: ConsumerRecord): void {
     if (entry.followers.first === record) this.shift(entry)
+    if (this.followers > 0) this.followers--
     // Nothing is left to decide about it.
     entry.held = undefined
     entry.doneTo = record.offset + 1n
@@ -501,13 +522,20 @@ export class Unit {
 
   // An operator's decision about a held record
 
-  /** Takes a decision about the record that a key is held by. False when the key is not held at this offset. */
+  /** Takes a decision about the record that a key is held by. While its lock is on its way, or not read yet, the decision waits for it. False when the key is not held at this offset. */
   command(entry: Entry, { kind, offset }: OrderHeaders.Command): boolean {
-    if (entry.held === undefined || entry.offset !== offset || entry.move !== undefined || entry.isDraining)
-      return false
-    if (kind === "skip-held") this.giveUpHeld(entry, offset)
-    else this.#reopen(entry)
+    if (!entry.isHeld || entry.offset !== offset || this.stopping) return false
+    entry.decision = kind
+    this.#decide(entry)
     return true
+  }
+
+  #decide(entry: Entry): void {
+    const { decision } = entry
+    if (decision === undefined || entry.held === undefined) return
+    entry.decision = undefined
+    if (decision === "skip-held") this.giveUpHeld(entry, entry.offset)
+    else this.#reopen(entry)
   }
 
   /** The held record becomes a dead letter, and so does what follows below an offset. The main topic may not have come to the held record again. */
@@ -523,6 +551,7 @@ export class Unit {
     const head = LockCopies.headOf(this.options, entry.offset, entry.held)
     entry.followers.addFirst(head)
     this.options.bodies.bytes += bytesOf(head)
+    this.followers++
     this.drain(entry)
   }
 
@@ -555,13 +584,6 @@ export class Unit {
   }
 }
 
-/** Where a lock goes, and what it says. */
-export interface LockTarget {
-  readonly kind: OrderHeaders.LockKind
-  readonly offset: bigint
-  readonly part: number
-}
-
 /** A part of the unit, as its partition knows it. */
 class Part implements OrderedPart {
   readonly #unit: Unit
@@ -576,6 +598,10 @@ class Part implements OrderedPart {
 
   get isQuiet(): boolean {
     return this.#part === 0 && this.#unit.table.size === 0
+  }
+
+  get followers(): number {
+    return this.#part === 0 ? this.#unit.followers : 0
   }
 
   get freedTo(): bigint {

@@ -1,9 +1,10 @@
 /**
- * What a unit works with: a partition of a source, the same partition of each of its retry topics, and the parts of its consumer.
+ * The parts of a unit: a partition of a source, the same partition of each of its retry topics, and the parts of its consumer.
  */
 import type * as Clock from "effect/Clock"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { UnitCounts } from "../observe/orderMetrics.ts"
 import type { Committer } from "../partition/committer.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
@@ -16,14 +17,6 @@ export interface Bodies {
   readonly most: number
 }
 
-/** What the units of a consumer have done so far, for metrics. */
-export interface UnitCounts {
-  /** Locks, by kind. */
-  readonly locks: { retry: number; next: number; held: number; claim: number }
-  /** Followers that were read from the source again. */
-  reread: number
-}
-
 export interface UnitOptions {
   /** The binding as it reads this source. */
   readonly definition: BindingDefinition<unknown>
@@ -32,6 +25,8 @@ export interface UnitOptions {
   readonly tiers: ReadonlyArray<Partition>
   readonly bond: OrderHeaders.Bond
   readonly epoch: number
+  /** False where the binding does not keep the order of each key (any more): keys that are parked go on in order, and no other is parked. */
+  readonly parks: boolean
   readonly clock: Clock.Clock
   readonly committer: Committer
   readonly copyPublisher: CopyPublisher

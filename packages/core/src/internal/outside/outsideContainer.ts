@@ -8,17 +8,22 @@ import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import type { Hold } from "../../FleetView.ts"
 import { Hostname } from "../../Hostname.ts"
 import type { BindingView, OutsideBinding } from "../../OutsideView.ts"
+import type { NotOrderedPerKey, ParkedKeys } from "../../ParkedKeys.ts"
 import type { DeadLetters } from "../../Replay.ts"
 import type { Runs } from "../../ReplayRun.ts"
 import type { RequestJournal } from "../../RequestJournal.ts"
 import type { BindingSnapshot, OngoingFailure } from "../../Snapshot.ts"
+import * as LogLine from "../base/logLine.ts"
 import * as LettersOfTopics from "../deadLetters/lettersOfTopics.ts"
 import * as ProcessHolds from "../fleet/processHolds.ts"
 import { isUnreachable } from "../lifecycle/lagPoller.ts"
 import * as Snapshots from "../lifecycle/snapshots.ts"
 import * as OngoingFailures from "../observe/ongoingFailures.ts"
+import * as KeyLines from "../parked/keyLines.ts"
+import * as Parked from "../parked/parkedKeys.ts"
 import * as Requests from "../requests/requestJournal.ts"
 import * as RunsOfTopics from "../runs/runsOfTopics.ts"
+import * as BindingAnnotations from "../settings/bindingAnnotations.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as GroupLook from "./groupLook.ts"
 
@@ -28,6 +33,7 @@ export interface OutsideContainer {
   readonly snapshot: Effect.Effect<BindingSnapshot>
   readonly deadLetters: DeadLetters
   readonly runs: Runs
+  readonly parked: Effect.Effect<ParkedKeys, NotOrderedPerKey>
   readonly requests: RequestJournal
   /** As the cluster showed it last. */
   readonly seen: Effect.Effect<OutsideBinding>
@@ -68,7 +74,8 @@ export const make = Effect.fnUntraced(function* <R>(
       unreadableLetters: () => undefined,
       copyPublisher: { unpublished: () => undefined }
     },
-    ...{ failures: OngoingFailures.ofBinding(clock), breaker: undefined, permits: undefined, statuses: new Map() }
+    ...{ failures: OngoingFailures.ofBinding(clock), breaker: undefined, permits: undefined, parked: undefined },
+    statuses: new Map()
   })
   const failed = (error: BrokerError) =>
     Effect.sync(() => {
@@ -85,6 +92,12 @@ export const make = Effect.fnUntraced(function* <R>(
   return {
     ...{ definition, broker, snapshot, failed },
     ...{ deadLetters: letters.all, runs },
+    parked: Parked.make({
+      ...{ definition, broker, units: () => [] },
+      // Nobody listens to events out here.
+      onDecided: (at, decision) =>
+        Effect.annotateLogs(LogLine.warning(KeyLines.decided(at, decision)), BindingAnnotations.ofKey(definition))
+    }),
     requests: Requests.make({ broker, groupId, deadLetterTopic, hostname }),
     seen: Effect.map(snapshot, (taken) => ({ snapshot: taken, view, failure })),
     look: (admin) =>

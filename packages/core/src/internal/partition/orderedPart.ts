@@ -22,6 +22,8 @@ export interface OrderedPart {
   readonly hasRoom: boolean
   /** Returns when there is room. */
   readonly room: Effect.Effect<void>
+  /** Records that wait behind parked keys, as far as they are known. 0 in a retry topic. */
+  readonly followers: number
   /** The epoch in force at an offset; undefined in the main topic. */
   readonly epochAt: (offset: bigint) => number | undefined
 }

@@ -12,12 +12,13 @@ import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import type { RecordChunk } from "../../Broker.ts"
 import { type ConsumerRecord, partitionKey } from "../../ConsumerRecord.ts"
-import type { HeldBatch, PauseReason } from "../../Snapshot.ts"
+import type { AwaitedUnit, HeldBatch, PauseReason } from "../../Snapshot.ts"
 import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
 import type { DeliveryContext } from "../slots/deliveryContext.ts"
 import type { StartGate } from "../slots/startGate.ts"
-import * as CommitMetadata from "./commitMetadata.ts"
+import { Buffered } from "./buffered.ts"
+import { CommitText } from "./commitText.ts"
 import type { Committable } from "./committer.ts"
 import { DueRecords } from "./dueRecords.ts"
 import * as GuardedRuns from "./guardedRuns.ts"
@@ -27,6 +28,7 @@ import type { OrderedPart } from "./orderedPart.ts"
 import type { PartitionOptions, WaterMarks } from "./partitionOptions.ts"
 import * as PauseReasons from "./pauseReasons.ts"
 import * as Progress from "./progress.ts"
+import { StopSignal } from "./stopSignal.ts"
 
 export class Partition implements Committable, StartGate {
   readonly topic: string
@@ -37,6 +39,7 @@ export class Partition implements Committable, StartGate {
   readonly tracker: OffsetTracker.OffsetTracker
   readonly counters: PartitionCounters
   readonly log: LogView
+  readonly commitText: CommitText
   /** Set where records become due one by one. */
   readonly due: DueRecords | undefined
   committed: bigint
@@ -56,22 +59,20 @@ export class Partition implements Committable, StartGate {
   /** Set once its unit runs (`orderingMode: "PER_KEY"`). */
   order: OrderedPart | undefined
   /** Why its unit does not run, and since when; undefined where it does, and where there are no units. */
-  awaitsUnit: { readonly problem: string; readonly sinceMillis: number } | undefined
+  awaitsUnit: AwaitedUnit | undefined
   /** Runs that the processing budget may cut off. */
   readonly guarded = new Set<GuardedRuns.GuardedRun>()
 
   readonly #options: PartitionOptions
   readonly #queue: Queue.Queue<RecordChunk, Cause.Done>
   readonly #gate = Latch.makeUnsafe(true)
-  readonly #stopSignal = Latch.makeUnsafe(false)
-  readonly #stopListeners = new Set<() => void>()
+  readonly #stopSignal = new StopSignal()
   readonly #copiesEnd = Latch.makeUnsafe(false)
   #reasons = PauseReasons.empty
   #fetchPaused = false
   #tellingSession = false
   #over = false
-  #heldRecords = 0
-  #heldBytes = 0
+  readonly #buffered = new Buffered()
   readonly #progress = Progress.make()
 
   constructor(options: PartitionOptions, queue: Queue.Queue<RecordChunk, Cause.Done>) {
@@ -85,6 +86,7 @@ export class Partition implements Committable, StartGate {
     this.counters = options.counters
     this.committed = options.committed
     this.log = new LogView(options.position, options.logEnd)
+    this.commitText = new CommitText(options.metadata, options.epoch)
     this.committedAhead = options.finishedAhead
     this.#options = options
     this.#queue = queue
@@ -97,18 +99,7 @@ export class Partition implements Committable, StartGate {
 
   /** Text that each commit carries. */
   get metadata(): string | undefined {
-    const { metadata, epoch } = this.#options
-    return CommitMetadata.withEpoch(metadata, this.order?.epochAt(this.position()) ?? epoch)
-  }
-
-  /** The same without what changes with the position. */
-  get fixedMetadata(): string | undefined {
-    return this.#options.metadata
-  }
-
-  /** The epoch in force at the position. */
-  get epoch(): number | undefined {
-    return this.order?.epochAt(this.position()) ?? this.#options.epoch
+    return this.commitText.at(this.position(), this.order)
   }
 
   position(): bigint {
@@ -117,7 +108,7 @@ export class Partition implements Committable, StartGate {
 
   /** Offsets that are not finished. */
   lag(): bigint {
-    const lag = this.log.lag(this.position())
+    const lag = this.log.lag(this.position()) + BigInt(this.order?.followers ?? 0)
     return this.due === undefined ? lag : lag - BigInt(this.due.finishedAhead)
   }
 
@@ -132,7 +123,7 @@ export class Partition implements Committable, StartGate {
 
   /** Chunks that are fetched and not finished. */
   get held(): WaterMarks {
-    return { records: this.#heldRecords, bytes: this.#heldBytes }
+    return this.#buffered
   }
 
   isUnconfirmed(): boolean {
@@ -160,22 +151,17 @@ export class Partition implements Committable, StartGate {
     if (this.stopping || this.awaitsSeek) return false
     Queue.offerUnsafe(this.#queue, chunk)
     this.log.took(chunk)
-    this.#heldRecords += chunk.records.length
-    this.#heldBytes += chunk.bytes
-    const high = this.#options.highWater()
-    if (this.#heldRecords < high.records && this.#heldBytes < high.bytes) return false
+    this.#buffered.add(chunk.records.length, chunk.bytes)
+    if (!this.#buffered.isAt(this.#options.highWater())) return false
     this.#reasons = PauseReasons.add(this.#reasons, "backpressure")
     return !this.#fetchPaused
   }
 
   /** Fetched records are finished. True when fetching may resume (`syncFetch`). */
   release(records: number, bytes: number): boolean {
-    this.#heldRecords -= records
-    // The bytes of a part of a chunk are a share of its bytes: their sum may miss a fraction of one.
-    this.#heldBytes = this.#heldRecords === 0 ? 0 : this.#heldBytes - bytes
+    this.#buffered.remove(records, bytes)
     if (PauseReasons.fetchAllowed(this.#reasons)) return false
-    const high = this.#options.highWater()
-    if (this.#heldRecords > high.records / 2 || this.#heldBytes > high.bytes / 2) return false
+    if (!this.#buffered.isHalf(this.#options.highWater())) return false
     this.#reasons = PauseReasons.remove(this.#reasons, "backpressure")
     return PauseReasons.fetchAllowed(this.#reasons)
   }
@@ -239,7 +225,7 @@ export class Partition implements Committable, StartGate {
 
   /** Waits for the effect, but not longer than the partition runs. */
   until(effect: Effect.Effect<void>): Effect.Effect<void> {
-    return Effect.raceFirst(effect, this.#stopSignal.await)
+    return Effect.raceFirst(effect, this.#stopSignal.sent)
   }
 
   /** Waits for the effect, but not longer than copies may be published. */
@@ -256,18 +242,13 @@ export class Partition implements Committable, StartGate {
     if (this.stopping) return
     this.stopping = true
     this.#updateGate()
-    this.#stopSignal.openUnsafe()
-    // A listener may run a fiber that waits again at once. Iterate over a copy, so that the new listener is not called.
-    for (const listener of Array.from(this.#stopListeners)) {
-      if (this.#stopListeners.delete(listener)) listener()
-    }
+    this.#stopSignal.send()
     Queue.endUnsafe(this.#queue)
   }
 
   /** Calls the listener once, when the partition stops. The result removes the listener. */
   onStop(listener: () => void): () => void {
-    this.#stopListeners.add(listener)
-    return () => this.#stopListeners.delete(listener)
+    return this.#stopSignal.onSent(listener)
   }
 
   /** No copy is sent any more. A refused copy that waits to be sent again is given up (ruling 83). */

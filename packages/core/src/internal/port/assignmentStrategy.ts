@@ -20,6 +20,9 @@ const cooperative: ReadonlySet<AssignmentStrategy> = new Set([own, "cooperative-
 export const isEager = (listed: ReadonlyArray<AssignmentStrategy>): boolean =>
   listed.some((name) => !cooperative.has(name))
 
+/** Whether the leader of a group with this protocol respects `ConsumerOptions.copartitionedTopics`. */
+export const honoursUnits = (protocol: string): boolean => protocol === own
+
 /** The protocols of other clients in the list. */
 export const foreign = (listed: ReadonlyArray<AssignmentStrategy>): ReadonlyArray<AssignmentStrategy> =>
   listed.filter((name) => name !== own)

@@ -43,19 +43,16 @@ export const recordOf = <K, V>(
   const value = target.value.encode(message.value)
   if (Result.isFailure(value)) return Result.fail(refused(topic, "value", value.failure, index))
   const headers = headersOf(target, message, messageKey)
-  if (Result.isFailure(headers)) return Result.fail(headers.failure)
-  return Result.succeed(
-    withoutOwn({
-      topic,
-      key: key.success,
-      value: value.success,
-      headers: headers.success,
-      ...(partition !== undefined && { partition }),
-      ...(timestamp !== undefined && { timestamp }),
-      ...(compression !== undefined && { compression })
-    })
-  )
+  if (headers instanceof RecordRejected) return Result.fail(headers)
+  // Assigned and not spread, since this runs for every record.
+  const record: Writable<ProducerRecord> = { topic, key: key.success, value: value.success, headers }
+  if (partition !== undefined) record.partition = partition
+  if (timestamp !== undefined) record.timestamp = timestamp
+  if (compression !== undefined) record.compression = compression
+  return Result.succeed(withoutOwn(record))
 }
+
+type Writable<A> = { -readonly [K in keyof A]: A[K] }
 
 const refused = (
   topic: string,
@@ -68,33 +65,34 @@ const refused = (
  * Those of the publisher, then those of the message, which replace the publisher's of the same name. Those that the serdes need for decoding come last, because the last
  * one counts: a message with the headers of another record would otherwise name the type of that one.
  */
-const headersOf = <K, V>(
-  target: Target<K, V>,
-  message: Parts<V>,
-  key: K
-): Result.Result<ReadonlyArray<Header>, RecordRejected> => {
-  const own = listed(message.headers)
+const headersOf = <K, V>(target: Target<K, V>, message: Parts<V>, key: K): ReadonlyArray<Header> | RecordRejected => {
+  const { headers: given = noHeaders } = message
   const headers: Array<Header> = []
   let broken: string | undefined
-  for (const header of target.headers) {
-    if (!own.some(({ key }) => key === header.key)) broken ??= add(headers, header)
+  for (const { key, value } of target.headers) {
+    if (!isNamed(given, key)) broken ??= add(headers, key, value)
   }
-  for (const header of own) broken ??= add(headers, header)
+  if (isList(given)) for (const { key, value } of given) broken ??= add(headers, key, value)
+  else for (const key of Object.keys(given)) broken ??= add(headers, key, given[key]!)
   if (broken !== undefined) {
     const detail = `header '${broken}' has a lone surrogate, which UTF-8 cannot carry`
-    return Result.fail(new RecordRejected({ topic: target.topic, detail }))
+    return new RecordRejected({ topic: target.topic, detail })
   }
   const ofKey = target.key.headers?.(key)
   const ofValue = target.value.headers?.(message.value)
-  return Result.succeed(
-    ofKey === undefined && ofValue === undefined ? headers : [...headers, ...(ofKey ?? []), ...(ofValue ?? [])]
-  )
+  return ofKey === undefined && ofValue === undefined ? headers : [...headers, ...(ofKey ?? []), ...(ofValue ?? [])]
 }
 
+const noHeaders: GivenHeaders = {}
+
+const isNamed = (given: GivenHeaders, name: string): boolean =>
+  isList(given) ? given.some(({ key }) => key === name) : Object.keys(given).includes(name)
+
 /** Adds a header as bytes. Answers its name when UTF-8 cannot carry its text. */
-const add = (headers: Array<Header>, { key, value }: GivenHeader): string | undefined => {
-  if (typeof value === "string" && !value.isWellFormed()) return key
-  headers.push({ key, value: typeof value === "string" ? Utf8.encode(value) : value })
+const add = (headers: Array<Header>, key: string, value: string | Uint8Array | null): string | undefined => {
+  const bytes = typeof value === "string" ? Utf8.encode(value) : value
+  if (bytes === undefined) return key
+  headers.push({ key, value: bytes })
   return undefined
 }
 
@@ -104,15 +102,8 @@ export interface GivenHeader {
   readonly value: string | Uint8Array | null
 }
 
-const none: ReadonlyArray<GivenHeader> = []
-
 /** Headers as a list. */
-export const listed = (headers: GivenHeaders | undefined): ReadonlyArray<GivenHeader> => {
-  if (headers === undefined) return none
-  if (isList(headers)) return headers
-  const given: Array<GivenHeader> = []
-  for (const key of Object.keys(headers)) given.push({ key, value: headers[key]! })
-  return given
-}
+export const listed = (headers: GivenHeaders): ReadonlyArray<GivenHeader> =>
+  isList(headers) ? headers : Object.entries(headers).map(([key, value]) => ({ key, value }))
 
 const isList = (headers: GivenHeaders): headers is ReadonlyArray<Header> => Array.isArray(headers)

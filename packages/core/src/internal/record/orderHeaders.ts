@@ -100,7 +100,9 @@ export const isAtOnce = (record: ConsumerRecord): boolean => {
 
 /** Whether it is a claim, a command, or a lock without a record to deliver, whosever it is: no handler may see it. */
 export const isForNoHandler = (record: ConsumerRecord): boolean => {
-  const kind = HeaderValues.text(HeaderValues.last(record.headers, Names.orderKind))
+  const value = HeaderValues.last(record.headers, Names.orderKind)
+  if (value === undefined) return false
+  const kind = HeaderValues.text(value)
   return kind === "claim" || kind === "next" || (kind !== undefined && verbs.has(kind))
 }
 

@@ -20,6 +20,7 @@ export const make = (
     ...{ broker, groupId, adopts, deadLetterTopic, maxReplays, maxBufferedBytes, tiers, hostname, origins },
     ...{ sourceTopic: topic, ownsPosition: deadLetter._tag !== "Custom", ownFingerprint: fingerprint },
     ...{ transforms, serdes, isBreakerOpen },
+    ordersKeys: definition.orderingMode === "PER_KEY",
     tierGroupId: firstTier === undefined ? groupId : Sources.groupOf(definition, firstTier.topic)
   })
 }

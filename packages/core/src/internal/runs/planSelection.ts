@@ -40,11 +40,11 @@ export const selectionOf = Effect.fnUntraced(function* (
 
 /** The topics that the copies of a plan may go to. */
 export const mayWriteTo = (
-  { sourceTopic, origins = [], tiers }: Pick<Options, "sourceTopic" | "origins" | "tiers">,
+  { sourceTopic, origins = [], tiers, ordersKeys }: Pick<Options, "sourceTopic" | "origins" | "tiers" | "ordersKeys">,
   { action, tier }: Pick<Chosen, "action" | "tier">
 ): ReadonlyArray<string> => {
   if (!RequestIssues.makesCopies(action)) return []
   if (tier === undefined) return [sourceTopic, ...[...origins].sort()]
-  // A plan may be older than the tiers of today.
-  return tier <= tiers.count ? [tiers.topicOf(tier).topic] : []
+  // A plan may be older than the tiers and the order of today.
+  return tier <= tiers.count && ordersKeys !== true ? [tiers.topicOf(tier).topic] : []
 }

@@ -10,6 +10,7 @@ import type { Plan, PlanRequest } from "../../ReplayPlan.ts"
 import { toMillis } from "../base/durations.ts"
 import { shown } from "../base/shown.ts"
 import * as RunMark from "../record/runMark.ts"
+import * as PerKeyReplays from "../replay/perKeyReplays.ts"
 import * as RequestIssues from "./requestIssues.ts"
 import type { Options } from "./runOptions.ts"
 
@@ -49,7 +50,7 @@ export const rate = (command: string, given: unknown): Effect.Effect<void, Inval
 
 /** A request, complete. */
 export const plan = Effect.fnUntraced(function* (
-  { tiers, transforms, hostname }: Pick<Options, "tiers" | "transforms" | "hostname">,
+  { tiers, transforms, hostname, ordersKeys }: Pick<Options, "tiers" | "transforms" | "hostname" | "ordersKeys">,
   asked: PlanRequest
 ): Effect.fn.Return<Request, InvalidArgument | UnknownTier> {
   const given = RequestIssues.taken(asked)
@@ -57,6 +58,8 @@ export const plan = Effect.fnUntraced(function* (
   if (issue !== undefined) return yield* refused("plan", issue)
   const { action, tier, select, transform, reason, by = hostname } = given
   const { ignoreMaxReplays = !RequestIssues.makesCopies(action) } = given
+  if (tier !== undefined && ordersKeys === true)
+    return yield* refused("plan", { path: "tier", found: shown(tier), allowed: PerKeyReplays.allowed })
   if (tier !== undefined && tier > tiers.count) return yield* new UnknownTier({ tier, tiers: tiers.count })
   const { rate = Defaults.run.rate, stopAbove = Defaults.run.stopAbove } = given
   const canary = given.canary ?? (RequestIssues.makesCopies(action) ? Defaults.run.canary : 0)

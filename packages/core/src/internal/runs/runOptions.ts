@@ -7,6 +7,8 @@ import type { Tiers } from "../retry/tiers.ts"
 
 export interface Options extends Replay.Options {
   readonly tiers: Tiers
+  /** Whether copies keep the order of their keys: they go to no retry topic then. */
+  readonly ordersKeys?: boolean
   /** The group that reads the retry topics: that of the binding, or one of its own. */
   readonly tierGroupId: string
   /** The user's function that groups dead letters whose headers have no fingerprint. */

@@ -2,7 +2,8 @@
  * Assigns partitions to the members of a group: sticky, balanced and cooperative (KIP-429).
  *
  * Every member claims what it owns. A partition that should move is first assigned to nobody. Its owner sees that it is missing, releases it and
- * joins again. In that next round nobody claims the partition, and its new owner gets it. All other partitions are fetched meanwhile.
+ * joins again. In that next round nobody claims the partition, and its new owner gets it. All other partitions are fetched meanwhile. Partitions that go together are held
+ * back together.
  */
 import { Adapter, ConsumerRecord } from "@eventbus/core"
 
@@ -13,6 +14,8 @@ export interface Member {
   readonly owned: ReadonlyArray<ConsumerRecord.TopicPartition>
   /** The generation in which `owned` was valid. When two members claim one partition, the claim of the older generation is void. */
   readonly generation: number
+  /** Topics that go together, by the lists of this member. */
+  readonly copartitionedTopics: ReadonlyArray<ReadonlyArray<string>>
 }
 
 /** The outcome of one round. */
@@ -49,39 +52,23 @@ const validClaims = (members: ReadonlyArray<Member>): ReadonlyMap<string, Member
   return claims
 }
 
-/** The assignment that the group moves towards: owners keep their partitions as long as the result is balanced. */
-const target = (
-  members: ReadonlyArray<Member>,
-  partitions: ReadonlyArray<ConsumerRecord.TopicPartition>,
-  claims: ReadonlyMap<string, Member>
-): ReadonlyMap<string, ReadonlyArray<ConsumerRecord.TopicPartition>> => {
-  const claimsOf = Map.groupBy(claims, ([, member]) => member.memberId)
-  const owners = Adapter.assign(
-    members.map(({ memberId, topics }) => ({
-      memberId,
-      topics: new Set(topics),
-      holds: new Set(claimsOf.get(memberId)?.map(([key]) => key))
-    })),
-    partitions
-  )
-  const byOwner = Map.groupBy(partitions, (partition) => owners.get(keyOf(partition)))
-  return new Map(members.map(({ memberId }) => [memberId, byOwner.get(memberId) ?? []]))
-}
-
 /** Decides one round. The result depends on the arguments only, so every leader decides the same. */
 export const assign = (group: ReadonlyArray<Member>, partitionCounts: ReadonlyMap<string, number>): Round => {
   const members = [...group].sort(compareMembers)
+  const partitions = allPartitions(members, partitionCounts)
   const claims = validClaims(members)
-  const loads = target(members, allPartitions(members, partitionCounts), claims)
-  let incomplete = false
-  const assignments = new Map<string, ReadonlyArray<ConsumerRecord.TopicPartition>>()
-  for (const [memberId, partitions] of loads) {
-    const now = partitions.filter((partition) => {
-      const owner = claims.get(keyOf(partition))
-      return owner === undefined || owner.memberId === memberId
-    })
-    if (now.length < partitions.length) incomplete = true
-    assignments.set(memberId, now)
+  const claimsOf = Map.groupBy(claims, ([, member]) => member.memberId)
+  const candidates = members.map(({ memberId, topics, copartitionedTopics }) => ({
+    ...{ memberId, topics: new Set(topics), copartitionedTopics },
+    holds: new Set(claimsOf.get(memberId)?.map(([key]) => key))
+  }))
+  // The assignment that the group moves towards: owners keep their partitions as long as the result is balanced.
+  const owners = Adapter.assign(candidates, partitions)
+  const holders = new Map(Array.from(claims, ([key, { memberId }]) => [key, memberId]))
+  const granted = Adapter.grantable(candidates, partitions, owners, holders)
+  const byOwner = Map.groupBy(granted, (partition) => owners.get(keyOf(partition)))
+  return {
+    assignments: new Map(members.map(({ memberId }) => [memberId, byOwner.get(memberId) ?? []])),
+    incomplete: granted.length < owners.size
   }
-  return { assignments, incomplete }
 }

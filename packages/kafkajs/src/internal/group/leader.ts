@@ -1,5 +1,5 @@
 /** The leader of a group decides the assignments of all members in each round. */
-import { LogLine } from "@eventbus/core"
+import { Adapter, LogLine } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import type { Cluster } from "../connection/cluster.ts"
 import type { TopicMetadata } from "../wire/apis.ts"
@@ -58,6 +58,7 @@ const decodeMembers = Effect.fnUntraced(function* (groupId: string, members: Rea
         topics: [],
         owned: [],
         generation: -1,
+        copartitionedTopics: [],
         isConnector: false,
         readsUserData: false,
         isEager: false
@@ -72,20 +73,33 @@ interface JoinedMember {
   readonly memberMetadata: Buffer
 }
 
+/** The group, as the coordinator describes it to the leader of a generation. */
+interface JoinedGroup {
+  readonly groupProtocol: string
+  readonly members: ReadonlyArray<JoinedMember>
+}
+
 /** Encoded assignments of all members: of all topics that one of them reads, whether this member reads them or not. */
 export const decideAssignments = Effect.fnUntraced(function* (
   cluster: Cluster,
   groupId: string,
-  members: ReadonlyArray<JoinedMember>
+  { groupProtocol, members }: JoinedGroup
 ) {
-  const group = yield* decodeMembers(groupId, members)
+  const decoded = yield* decodeMembers(groupId, members)
+  const group = Adapter.honoursUnits(groupProtocol)
+    ? decoded
+    : decoded.map((member) => ({ ...member, copartitionedTopics: [] }))
   const subscribed = [...new Set(group.flatMap((member) => member.topics))]
   const owned = new Set(group.flatMap((member) => member.owned.map(({ topic }) => topic)))
   const metadata = yield* lookUpTopics(cluster, subscribed, owned)
   yield* reportHiddenTopics(groupId, group, metadata)
   const counts = new Map(Array.from(metadata, ([topic, { partitionMetadata }]) => [topic, partitionMetadata.length]))
   const round = assign(group, counts)
-  const ofGroup = { incomplete: round.incomplete, hasEager: group.some(({ isEager }) => isEager) }
+  const ofGroup = {
+    incomplete: round.incomplete,
+    hasEager: group.some(({ isEager }) => isEager),
+    byUnits: group.some(({ copartitionedTopics }) => copartitionedTopics.length > 0)
+  }
   return group.map((member) => {
     const partitions = round.assignments.get(member.memberId) ?? []
     const memberAssignment = encodeAssignment({ partitions, ...ofGroup }, member)

@@ -17,7 +17,9 @@ const Claim = Schema.fromJsonString(
     generation: Schema.Int,
     owned: PartitionsByTopic,
     /** The member gives up everything before it joins. Not of the first version. */
-    eager: Schema.optionalKey(Schema.Boolean)
+    eager: Schema.optionalKey(Schema.Boolean),
+    /** Its lists of topics that go together. Not of the first version. */
+    copartitioned: Schema.optionalKey(Schema.Array(Schema.Array(Schema.String)))
   })
 )
 const AssignmentBody = Schema.fromJsonString(
@@ -34,11 +36,14 @@ const flat = (
   pairs.flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition })))
 
 /** The same under every assignment protocol that the member lists. The claim stands twice: where other clients and brokers look for it, and in `userData`, where older versions of this client do. */
-export const encodeMember = ({ topics, owned, generation }: Omit<Member, "memberId">, eager: boolean): Buffer =>
-  encodeSubscription({
-    ...{ topics, owned, generation },
-    userData: Buffer.from(encodeClaim({ generation, owned: groupedByTopic(owned), ...(eager && { eager }) }))
-  })
+export const encodeMember = (
+  { topics, owned, generation, copartitionedTopics }: Omit<Member, "memberId">,
+  eager: boolean
+): Buffer => {
+  const copartitioned = copartitionedTopics.length === 0 ? {} : { copartitioned: copartitionedTopics }
+  const claim = { generation, owned: groupedByTopic(owned), ...(eager && { eager }), ...copartitioned }
+  return encodeSubscription({ ...{ topics, owned, generation }, userData: Buffer.from(encodeClaim(claim)) })
+}
 
 /** A member as the leader reads it. */
 export interface DecodedMember extends Member {
@@ -56,9 +61,13 @@ export const decodeMember = (memberId: string, metadata: Buffer): DecodedMember 
   if (subscription === undefined) return undefined
   const { version, topics, userData, owned, generation } = subscription
   return Option.match(decodeClaim(userData.toString()), {
-    onNone: () => ({ memberId, topics, owned, generation, isConnector: false, readsUserData: false, isEager: false }),
+    onNone: () => ({
+      ...{ memberId, topics, owned, generation, copartitionedTopics: [] },
+      ...{ isConnector: false, readsUserData: false, isEager: false }
+    }),
     onSome: (claim) => ({
       ...{ memberId, topics, owned: flat(claim.owned), generation: claim.generation },
+      copartitionedTopics: claim.copartitioned ?? [],
       isConnector: true,
       readsUserData: version === 0,
       isEager: claim.eager === true
@@ -73,19 +82,21 @@ export interface Assignment {
   readonly incomplete: boolean
   /** True when a member of this client is eager: in a rebalance it stands still until all have joined. */
   readonly hasEager: boolean
+  /** True when the leader respects `copartitionedTopics`. */
+  readonly byUnits: boolean
 }
 
 const none = Buffer.alloc(0)
 
 /** The bits of the byte behind the last field of an assignment, which is left out when it is 0. */
-const bits = { incomplete: 1, hasEager: 2 }
+const bits = { incomplete: 1, hasEager: 2, byUnits: 4 }
 
 export const encodeAssignment = (
-  { partitions, incomplete, hasEager }: Assignment,
+  { partitions, incomplete, hasEager, byUnits }: Assignment,
   { readsUserData }: Pick<DecodedMember, "readsUserData">
 ): Buffer => {
   const body = () => Buffer.from(encodeAssignmentBody({ incomplete, partitions: groupedByTopic(partitions) }))
-  const flags = (incomplete ? bits.incomplete : 0) | (hasEager ? bits.hasEager : 0)
+  const flags = (incomplete ? bits.incomplete : 0) | (hasEager ? bits.hasEager : 0) | (byUnits ? bits.byUnits : 0)
   return encodeGivenPartitions({
     partitions,
     userData: readsUserData ? body() : none,
@@ -105,8 +116,12 @@ export const decodeAssignment = (bytes: Buffer): Assignment | undefined => {
     onNone: () => ({
       partitions: given.partitions,
       incomplete: (flags & bits.incomplete) !== 0,
-      hasEager: (flags & bits.hasEager) !== 0
+      hasEager: (flags & bits.hasEager) !== 0,
+      byUnits: (flags & bits.byUnits) !== 0
     }),
-    onSome: ({ incomplete, partitions }) => ({ incomplete, partitions: flat(partitions), hasEager: false })
+    onSome: ({ incomplete, partitions }) => ({
+      ...{ incomplete, partitions: flat(partitions) },
+      ...{ hasEager: false, byUnits: false }
+    })
   })
 }

@@ -15,6 +15,7 @@ export interface MembershipOptions {
   readonly groupInstanceId: string | null
   readonly topics: ReadonlyArray<string>
   readonly partitionAssignmentStrategy: ReadonlyArray<Broker.AssignmentStrategy>
+  readonly copartitionedTopics: ReadonlyArray<ReadonlyArray<string>>
   readonly sessionTimeoutMillis: number
   readonly rebalanceTimeoutMillis: number
   readonly heartbeatIntervalMillis: number
@@ -36,8 +37,8 @@ export const joinGroup = (
   claim: Pick<Member, "owned" | "generation">,
   onMemberId: (memberId: string) => void
 ): Effect.Effect<Apis["JoinGroup"]["response"], ClientFailure> => {
-  const { partitionAssignmentStrategy: listed } = options
-  const metadata = encodeMember({ topics: options.topics, ...claim }, Adapter.isEager(listed))
+  const { topics, copartitionedTopics, partitionAssignmentStrategy: listed } = options
+  const metadata = encodeMember({ topics, copartitionedTopics, ...claim }, Adapter.isEager(listed))
   const send = (memberId: string) =>
     call(broker, "JoinGroup", {
       groupId: options.groupId,

@@ -124,7 +124,7 @@ const join = Effect.fnUntraced(function* (member: Member) {
   const { memberId, leaderId, members, generationId } = answer
   setMemberId(member, memberId)
   const isLeader = leaderId === memberId && members.length > 0
-  const assignments = isLeader ? yield* decideAssignments(cluster, options.groupId, members) : []
+  const assignments = isLeader ? yield* decideAssignments(cluster, options.groupId, answer) : []
   const identity = { memberId, generation: generationId }
   const synced = yield* ask((broker) => syncGroup(broker, options, identity, assignments))
   yield* answered(member, synced.errorCode)
@@ -138,7 +138,19 @@ const join = Effect.fnUntraced(function* (member: Member) {
   member.incomplete = assignment.incomplete
   member.hasEager = assignment.hasEager || member.isEager
   member.listener.assigned(member.generation, assignment.partitions)
+  if (wireGeneration === -1 && isBeforeUnits(options, answer.groupProtocol, assignment)) member.rejoinRequested = true
 })
+
+/**
+ * Whether a static member that came back got what a leader decided that did not know its units. The coordinator rebalances nothing then, and when the group's last member
+ * comes back so, nobody else would ever bring the units together.
+ */
+const isBeforeUnits = (
+  { groupInstanceId, copartitionedTopics }: MembershipOptions,
+  groupProtocol: string,
+  { byUnits }: Assignment
+): boolean =>
+  groupInstanceId !== null && copartitionedTopics.length > 0 && !byUnits && Adapter.honoursUnits(groupProtocol)
 
 /** Commits and gives up everything before an eager join. Handlers may take as long as the coordinator waits, so heartbeats go on: their answer is that the group rebalances. */
 const giveUp = (member: Member): Effect.Effect<void, ClientFailure> => {

@@ -19,6 +19,7 @@ export const sessionSettings = (options: Broker.ConsumerOptions): SessionSetting
     replacesGroupInstanceIds: options.replacesGroupInstanceIds ?? [],
     topics: [...new Set(options.topics)],
     partitionAssignmentStrategy: options.partitionAssignmentStrategy ?? Defaults.binding.partitionAssignmentStrategy,
+    copartitionedTopics: options.copartitionedTopics ?? [],
     sessionTimeoutMillis,
     rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds"),
     heartbeatIntervalMillis: Math.min(

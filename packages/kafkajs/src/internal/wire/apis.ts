@@ -82,6 +82,8 @@ export interface Apis {
     }
     readonly response: ErrorCode & {
       readonly generationId: number
+      /** The protocol that the group takes. */
+      readonly groupProtocol: string
       readonly leaderId: string
       readonly memberId: string
       readonly members: ReadonlyArray<{ readonly memberId: string; readonly memberMetadata: Buffer }>

@@ -76,6 +76,7 @@ const open = (
       groupInstanceId: options.groupInstanceId,
       topics: new Set(options.topics),
       strategies: strategiesOf(options),
+      copartitionedTopics: options.copartitionedTopics ?? [],
       sessionTimeoutMillis: Duration.toMillis(options.sessionTimeout ?? "45 seconds"),
       rebalanceTimeoutMillis: Duration.toMillis(options.rebalanceTimeout ?? "60 seconds")
     }

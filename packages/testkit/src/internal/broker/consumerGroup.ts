@@ -2,41 +2,21 @@
  * The coordinator of one group. It owns members, generations and the ownership of partitions.
  *
  * A rebalance computes a target assignment and then moves each partition separately: the owner is asked to release it, and the partition becomes free
- * for the target member when the owner has released it or the rebalance timeout is over.
+ * for the target member when the owner has released it or the rebalance timeout is over. Partitions that go together become free together.
  */
 import { Adapter, type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import { CommittedOffsets } from "./committedOffsets.ts"
+import {
+  candidatesOf,
+  holdersOf,
+  type JoinRequest,
+  type Member,
+  type OwnedPartition,
+  sameSubscription
+} from "./groupMember.ts"
 import type { Kernel } from "./kernel.ts"
 
 type TopicPartition = ConsumerRecord.TopicPartition
-
-/** A partition that a member owns. */
-export interface OwnedPartition extends TopicPartition {
-  /** The generation in which it was assigned. */
-  readonly generation: number
-  phase: "owned" | "revoking"
-}
-
-export interface JoinRequest {
-  readonly clientId: string
-  readonly groupInstanceId: string | undefined
-  readonly topics: ReadonlySet<string>
-  /** Its assignment protocols, the preferred one first. */
-  readonly strategies: ReadonlyArray<Broker.AssignmentStrategy>
-  readonly sessionTimeoutMillis: number
-  readonly rebalanceTimeoutMillis: number
-  /** Tells the session that the coordinator's state has changed. */
-  readonly notify: () => void
-}
-
-export interface Member extends JoinRequest {
-  readonly memberId: string
-  state: "joined" | "left" | "expired" | "fenced"
-  /** By partition key. */
-  readonly owned: Map<string, OwnedPartition>
-  lastSeenMillis: number
-  cancelExpiry: () => void
-}
 
 interface Coordinator {
   /** True while heartbeats cannot arrive, so that members do not expire. */
@@ -105,7 +85,7 @@ export class ConsumerGroup {
     this.watchExpiry(member)
     this.kernel.journal({ _tag: "Joined", groupId: this.groupId, memberId: member.memberId })
     // A static member that rejoins with the same subscription takes its partitions back without a rebalance (KIP-345).
-    const asItWas = before && sameTopics(before.topics, member.topics) && !this.moving()
+    const asItWas = before && sameSubscription(before, member) && !this.moving()
     if (before && asItWas) {
       this.target = new Map([...this.target].map(([key, id]) => [key, id === before.memberId ? member.memberId : id]))
       this.settle()
@@ -182,14 +162,7 @@ export class ConsumerGroup {
   /** Begins a new generation: computes the target assignment and starts to move partitions. */
   rebalance(): void {
     this.generation++
-    this.target = Adapter.assign(
-      [...this.members.values()].map((member) => ({
-        memberId: member.memberId,
-        topics: member.topics,
-        holds: new Set(member.owned.keys())
-      })),
-      this.subscribed()
-    )
+    this.target = Adapter.assign(this.candidates(), this.subscribed())
     const revocations = [...this.members.values()].map((member) => ({
       member,
       leaving: [...member.owned].filter(
@@ -205,16 +178,20 @@ export class ConsumerGroup {
   /** Assigns free partitions: where members are eager when they have given up all, otherwise each as soon as it is free. */
   private settle(): void {
     if (this.moving((member) => this.isEager(member))) return
-    const held = new Set([...this.members.values()].flatMap((member) => [...member.owned.keys()]))
+    const holders = holdersOf([...this.members.values()])
     const grown = new Set<Member>()
-    for (const at of this.subscribed()) {
+    for (const at of Adapter.grantable(this.candidates(), this.subscribed(), this.target, holders)) {
       const key = ConsumerRecord.partitionKey(at.topic, at.partition)
-      const member = held.has(key) ? undefined : this.members.get(this.target.get(key) ?? "")
+      const member = holders.has(key) ? undefined : this.members.get(this.target.get(key) ?? "")
       if (!member) continue
       member.owned.set(key, { ...at, generation: this.generation, phase: "owned" })
       grown.add(member)
     }
     for (const member of grown) member.notify()
+  }
+
+  private candidates(): ReadonlyArray<Adapter.Candidate> {
+    return candidatesOf([...this.members.values()], this.protocol)
   }
 
   private revoke(member: Member, leaving: ReadonlyArray<[string, OwnedPartition]>): void {
@@ -283,6 +260,3 @@ export class ConsumerGroup {
     })
   }
 }
-
-const sameTopics = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
-  a.size === b.size && [...a].every((topic) => b.has(topic))

@@ -6,9 +6,10 @@
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import type { ConsumerGroup, JoinRequest, Member, OwnedPartition } from "./consumerGroup.ts"
+import type { ConsumerGroup } from "./consumerGroup.ts"
 import { type Cursor, type FetchLimits, fetch, readable } from "./cursor.ts"
 import type { EventBuffer } from "./eventBuffer.ts"
+import type { JoinRequest, Member, OwnedPartition } from "./groupMember.ts"
 import type { Kernel } from "./kernel.ts"
 import type { PartitionLog } from "./partitionLog.ts"
 

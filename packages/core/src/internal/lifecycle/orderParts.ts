@@ -1,0 +1,33 @@
+/**
+ * The parts of a binding that know its parked keys (`orderingMode: "PER_KEY"`).
+ */
+import * as Effect from "effect/Effect"
+import type { Broker } from "../../Broker.ts"
+import type { Consumer } from "../group/consumer.ts"
+import type { EventHub } from "../observe/eventHub.ts"
+import * as OrderMetrics from "../observe/orderMetrics.ts"
+import * as ParkedCounts from "../order/parkedCounts.ts"
+import * as ParkedKeys from "../parked/parkedKeys.ts"
+import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
+
+export const make = (
+  definition: BindingDefinition<unknown>,
+  broker: Broker["Service"],
+  hub: EventHub,
+  consumers: () => ReadonlyArray<Pick<Consumer, "units">>
+) => {
+  const unitCounts = OrderMetrics.unitCounts()
+  const units = () => consumers().flatMap((consumer) => consumer.units?.running() ?? [])
+  const parkedCounts = definition.orderingMode === "PER_KEY" ? () => ParkedCounts.of(units()) : undefined
+  return {
+    unitCounts,
+    parkedCounts,
+    metrics: parkedCounts && { parked: parkedCounts, counts: unitCounts },
+    parked: ParkedKeys.make({
+      ...{ definition, broker, units },
+      onDecided: (at, decision) =>
+        Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), at, decision }))
+    })
+  }
+}

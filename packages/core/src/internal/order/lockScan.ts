@@ -1,0 +1,114 @@
+/**
+ * Reads the locks of one retry partition, from the group's position on. The new owner of a unit finds the parked keys so, and so does a list of them, from outside.
+ *
+ * A lock is believed only under the epoch that is in force where it lies: behind a claim, those of a lower epoch are void.
+ */
+import * as Effect from "effect/Effect"
+import type { Reader } from "../../Broker.ts"
+import type { BrokerError } from "../../BrokerError.ts"
+import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
+import * as CopyOwner from "../record/copyOwner.ts"
+import * as OrderHeaders from "../record/orderHeaders.ts"
+import { textOf } from "./entry.ts"
+
+export interface LockScanOptions {
+  /** The retry partition. */
+  readonly at: TopicPartition
+  /** Its part in the unit. */
+  readonly part: number
+  /** The group's position, and the epoch in force there. */
+  readonly from: bigint
+  readonly epoch: number
+  readonly groups: CopyOwner.Groups
+  readonly bond: OrderHeaders.Bond
+  /** One past the last offset of the source: a lock there, or behind it, is of another log. */
+  readonly sourceEnd: () => bigint
+}
+
+/** A key's lock as it was found, and where. */
+export interface Found {
+  readonly lock: OrderHeaders.Lock
+  readonly record: ConsumerRecord
+  readonly part: number
+}
+
+export class LockScan {
+  readonly part: number
+  /** The highest epoch that was seen. */
+  highest: number
+  /** The highest lock of each key. */
+  readonly best = new Map<string, Found>()
+  /** By key: the offset of its last lock. */
+  readonly last = new Map<string, bigint>()
+  readonly claims: Array<{ readonly at: bigint; readonly epoch: number }> = []
+  /** The bonds of locks of another incarnation of the source, or of another cluster. */
+  readonly strangers: Array<string> = []
+  readonly #options: LockScanOptions
+  #inForce: number
+  #next: bigint
+
+  constructor(options: LockScanOptions) {
+    this.#options = options
+    this.part = options.part
+    this.#inForce = options.epoch
+    this.highest = this.#inForce
+    this.#next = options.from
+  }
+
+  /** Reads on, up to an offset. It passes over records that are gone or cannot be read: the partition itself reports them. */
+  readTo(reader: Reader, end: bigint): Effect.Effect<void, BrokerError> {
+    return Effect.suspend(() => {
+      if (this.#next >= end) return Effect.void
+      const { topic, partition } = this.#options.at
+      return Effect.flatMap(reader.read({ topic, partition, offset: this.#next }), (found) => {
+        const before = this.#next
+        if (found._tag === "Unreadable") this.#next = found.lastOffset + 1n
+        else if (found._tag === "OutOfRange") this.#next = found.logStart > before ? found.logStart : end
+        else {
+          for (const record of found.chunk.records) if (record.offset < end) this.#take(record)
+          this.#next = found.chunk.nextOffset < end ? found.chunk.nextOffset : end
+        }
+        const isWaiting = this.#next === before
+        return Effect.andThen(isWaiting ? Effect.sleep("100 millis") : Effect.void, this.readTo(reader, end))
+      })
+    })
+  }
+
+  #take(record: ConsumerRecord): void {
+    const { groups, bond, sourceEnd } = this.#options
+    if (CopyOwner.foreign(record, groups) !== undefined) return
+    const read = OrderHeaders.read(record, bond)
+    if (read === undefined) return
+    if (read.kind === "stranger") {
+      this.strangers.push(read.bond)
+      return
+    }
+    if (read.kind === "claim") {
+      this.#inForce = Math.max(this.#inForce, read.epoch)
+      this.highest = Math.max(this.highest, read.epoch)
+      this.claims.push({ at: record.offset, epoch: read.epoch })
+      return
+    }
+    if (!OrderHeaders.isLock(read) || read.epoch !== this.#inForce) return
+    // Nothing may come behind what is done: a lock without a record stands at the end then.
+    if (read.offset >= (read.kind === "next" ? sourceEnd() + 1n : sourceEnd())) return
+    const key = textOf(record.key!)
+    this.last.set(key, record.offset)
+    keepHigher(this.best, key, { lock: read, record, part: this.part })
+  }
+}
+
+/** The highest lock of each key over the retry partitions of a unit: it is the key's. */
+export const highestOf = (scans: ReadonlyArray<LockScan>): ReadonlyMap<string, Found> => {
+  const best = new Map<string, Found>()
+  for (const scan of scans) for (const [key, found] of scan.best) keepHigher(best, key, found)
+  return best
+}
+
+const keepHigher = (best: Map<string, Found>, key: string, found: Found): void => {
+  const known = best.get(key)
+  if (known === undefined || isHigher(found.lock, known.lock)) best.set(key, found)
+}
+
+const isHigher = (one: OrderHeaders.Lock, other: OrderHeaders.Lock): boolean =>
+  one.offset > other.offset || (one.offset === other.offset && one.hop > other.hop)

@@ -1,0 +1,23 @@
+/**
+ * How many keys are parked in the units of one or more consumers, and since when.
+ */
+import type { ParkedCounts } from "../../Snapshot.ts"
+import type { Unit } from "./unit.ts"
+
+export const of = (units: ReadonlyArray<Unit>): ParkedCounts => {
+  let [waiting, draining, held, followers] = [0, 0, 0, 0]
+  let oldestSinceMillis: number | undefined
+  for (const unit of units) {
+    followers += unit.followers
+    for (const entry of unit.table.values()) {
+      if (entry.isGone) continue
+      if (entry.isHeld) held++
+      else if (entry.isDraining) draining++
+      else waiting++
+      if (oldestSinceMillis === undefined || entry.sinceMillis < oldestSinceMillis) {
+        oldestSinceMillis = entry.sinceMillis
+      }
+    }
+  }
+  return { waiting, draining, held, followers, oldestSinceMillis }
+}
