@@ -7,6 +7,7 @@ import { KeyTable } from "../../../../packages/core/src/internal/order/keyTable.
 import { Locks } from "../../../../packages/core/src/internal/order/locks.ts"
 import { Slots } from "../../../../packages/core/src/internal/order/slots.ts"
 import { Unit } from "../../../../packages/core/src/internal/order/unit.ts"
+import type { Scenario } from "../../scenario/Scenario.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
 /** Puts a method in the place of one of a class, until the answer is called. */
@@ -32,10 +33,18 @@ const isReleasable = ({ isIdle, isGone, move, slot, hasFollowers }: Entry): bool
 /** The own epoch of a member, as far as its generation tells it. */
 const epochOf = (generation: number): number => generation * 2 ** 20
 
+/** Only there a record that is handled twice is a fault. */
+const isGentle = ({ faults, actions, outage }: Scenario): boolean =>
+  faults.faults.length === 0 &&
+  outage === undefined &&
+  actions.every(({ _tag }) => _tag !== "Kill" && _tag !== "Pause") &&
+  actions.some(({ _tag }) => _tag === "Stop")
+
 export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "sets a key free although its lock is not the first of its tier",
     seenBy: ["order-twice"],
+    needs: isGentle,
     plant: inPlaceOf(
       Unit,
       "release",
@@ -65,6 +74,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "says nothing of what is done when it gives a partition up",
     seenBy: ["order-twice"],
+    needs: isGentle,
     plant: inPlaceOf(Locks, "renew", () => () => Effect.succeed(false))
   },
   {
