@@ -8,21 +8,23 @@ import { keyed, publishKeyed } from "./keys.ts"
 const ready = Effect.flatMap(MemoryBroker.MemoryBroker, (memory) => memory.createTopic("orders"))
 
 describe("held keys", () => {
-  scenario("PKO-05 a held key that is given up makes one dead letter of each record, also while its lock cannot leave", () =>
-    Effect.gen(function* () {
-      yield* ready
-      const perKey = { onDeadLetter: "hold", holdFor: "5 seconds" } as const
-      const { binding, handled } = keyed({ perKey, fails: { b1: 1 }, wrong: ["a1"], tiers: ["60 seconds"] })
-      yield* start(binding)
-      // The lock of b lies in front of that of a.
-      yield* publishKeyed("b1", "a1", "a2")
-      yield* advance("1 second")
-      for (let second = 0; second < 20; second++) yield* advance("1 second")
-      assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["a1", "a2"])
-      yield* publishKeyed("a3")
-      yield* advance("1 second")
-      assert.deepStrictEqual(handled, ["a3"])
-    })
+  scenario(
+    "PKO-05 a held key that is given up makes one dead letter of each record, also while its lock cannot leave",
+    () =>
+      Effect.gen(function* () {
+        yield* ready
+        const perKey = { onDeadLetter: "hold", holdFor: "5 seconds" } as const
+        const { binding, handled } = keyed({ perKey, fails: { b1: 1 }, wrong: ["a1"], tiers: ["60 seconds"] })
+        yield* start(binding)
+        // The lock of b lies in front of that of a.
+        yield* publishKeyed("b1", "a1", "a2")
+        yield* advance("1 second")
+        for (let second = 0; second < 20; second++) yield* advance("1 second")
+        assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["a1", "a2"])
+        yield* publishKeyed("a3")
+        yield* advance("1 second")
+        assert.deepStrictEqual(handled, ["a3"])
+      })
   )
 
   scenario("PKO-05 a held record in front of which the main topic waits is given up, and not tried again", () =>
@@ -38,8 +40,9 @@ describe("held keys", () => {
       const { binding, handled } = keyed({ perKey, wrong: ["a1"] })
       yield* start(binding)
       for (let second = 0; second < 20; second++) yield* advance("1 second")
-      assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["a1", "a2"])
-      assert.notInclude(handled, "a1")
+      assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["a1"])
+      // The main topic had not come to a2 yet.
+      assert.deepStrictEqual(handled, ["b1", "a2"])
     })
   )
 

@@ -2,6 +2,7 @@
  * Makes the locks of parked keys and moves them. A lock counts in the step in which it is made, and finishes what held its key before once it is acknowledged.
  */
 import * as Effect from "effect/Effect"
+import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Copy } from "../record/copy.ts"
 import type { ResultWithCopy } from "../record/deliveryResult.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
@@ -14,18 +15,24 @@ import type { UnitOptions } from "./unitOptions.ts"
 /** A lock moves on at the latest after so many followers, or after so long, so that a crash repeats no more than that. */
 export const rollAfter = { followers: 500, millis: 5_000 }
 
+export interface Listener {
+  /** What held a key before is finished. */
+  readonly onFinished: () => void
+  /** The key's lock is stored, and its record waits for an operator. */
+  readonly onHeld: (entry: Entry, record: ConsumerRecord) => void
+}
+
 export class Locks {
   readonly #options: UnitOptions
   readonly #table: KeyTable
   readonly #slots: Slots
-  /** Called when what held a key before is finished. */
-  readonly #onFinished: () => void
+  readonly #listener: Listener
 
-  constructor(options: UnitOptions, table: KeyTable, slots: Slots, onFinished: () => void) {
+  constructor(options: UnitOptions, table: KeyTable, slots: Slots, listener: Listener) {
     this.#options = options
     this.#table = table
     this.#slots = slots
-    this.#onFinished = onFinished
+    this.#listener = listener
   }
 
   /** The result with what makes its copy the lock of the key; a dead letter stays one, unless the binding holds it. */
@@ -53,7 +60,7 @@ export class Locks {
   acknowledged(entry: Entry, move: Move): void {
     if (entry.move === move) entry.move = undefined
     for (const slot of move.slots) this.#slots.finish(slot)
-    this.#onFinished()
+    this.#listener.onFinished()
   }
 
   /** Whether the lock is to be moved to what is done. */
@@ -92,7 +99,7 @@ export class Locks {
   #lockCopy(entry: Entry, to: LockTarget, copy: Copy): Copy {
     const next = entry.followers.first?.offset ?? entry.evictedFrom ?? this.#firstBehind(entry, to)
     this.#move(entry, to)
-    const { offset, hop, epoch } = entry
+    const { offset, hop, epoch, move } = entry
     const lock = { kind: to.kind, offset, hop, epoch, next }
     const { onStored } = copy
     return {
@@ -102,6 +109,7 @@ export class Locks {
       onStored: (stored) => {
         onStored?.(stored)
         if (stored.offset > entry.copies[to.part]!) entry.copies[to.part] = stored.offset
+        if (to.kind === "held" && entry.move === move) this.#listener.onHeld(entry, stored)
       }
     }
   }

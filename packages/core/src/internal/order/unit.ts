@@ -43,11 +43,13 @@ export class Unit {
     this.claims = tiers.map((_, index) => new Claims(epochs[index] ?? 0))
     this.table = new KeyTable({ main, bodies, most: definition.perKey.maxParkedKeys })
     this.#slots = new Slots([main, ...tiers], committer)
-    this.locks = new Locks(options, this.table, this.#slots, () => this.release())
+    this.locks = new Locks(options, this.table, this.#slots, {
+      onFinished: () => this.release(),
+      onHeld: (entry, record) => this.#held(entry, record)
+    })
     this.parts = [new MainPart(this), ...tiers.map((_, index) => new RetryPart(this, index + 1))]
   }
 
-  /** Whether the unit is being given up. */
   get stopping(): boolean {
     return this.options.main.stopping
   }
@@ -66,8 +68,9 @@ export class Unit {
     if (record.key === null || table.size === 0) return false
     table.forgetPassed(record.offset)
     const entry = table.get(textOf(record.key))
-    if (entry === undefined || (entry.isGone && record.offset >= entry.from)) {
-      if (entry !== undefined) table.forget(entry)
+    if (entry === undefined) return false
+    if (entry.isGone && record.offset >= entry.from) {
+      table.forget(entry)
       return false
     }
     if (record.offset >= entry.from) this.#follow(entry, record)
@@ -123,8 +126,7 @@ export class Unit {
     const read = OrderHeaders.read(record, this.options.bond)
     const slot = { part, sequence }
     if (read === undefined || read.kind === "stranger") {
-      if (!OrderHeaders.isForNoHandler(record)) return false
-      return this.#pass(slot)
+      return OrderHeaders.isForNoHandler(record) && this.#pass(slot)
     }
     if (read.kind === "claim") {
       this.claims[part - 1]!.add(record.offset, read.epoch)
@@ -139,10 +141,7 @@ export class Unit {
     entry.adopted = true
     this.#slots.hold(entry, slot)
     if (read.kind === "retry") return false
-    if (read.kind === "held") {
-      entry.held = record
-      this.#decide(entry)
-    }
+    if (read.kind === "held") this.#held(entry, record)
     this.release()
     return true
   }
@@ -217,7 +216,6 @@ export class Unit {
   }
 
   // From time to time
-
   /** Keys that stand in front of a retry topic and cannot leave let those behind them go: their locks move to the end. */
   unblock(): ReadonlyArray<Effect.Effect<boolean>> {
     const nowMillis = this.options.clock.currentTimeMillisUnsafe()
@@ -245,13 +243,19 @@ export class Unit {
   }
 
   // Held records
-
   /** Takes a decision about the record that a key is held by. While its lock is on its way, or not read yet, the decision waits for it. False when the key is not held at this offset. */
   command(entry: Entry, { kind, offset }: OrderHeaders.Command): boolean {
     if (!entry.isHeld || entry.offset !== offset || this.stopping) return false
     entry.decision = kind
     this.#decide(entry)
     return true
+  }
+
+  /** The record is stored, or read again. Nothing is left to decide where the key has gone on meanwhile. */
+  #held(entry: Entry, record: ConsumerRecord): void {
+    if (entry.doneTo > entry.offset || entry.isDraining) return
+    entry.held = record
+    this.#decide(entry)
   }
 
   #decide(entry: Entry): void {
@@ -277,7 +281,6 @@ export class Unit {
   }
 
   // Given up
-
   /** Says what is done, so that the next owner repeats nothing: the locks of keys move that are done beyond them, or hold others back (the exception to ruling 17). */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() => {
     this.release()
