@@ -33,13 +33,14 @@ describe("held keys", () => {
       const memory = yield* MemoryBroker.MemoryBroker
       const perKey = { onDeadLetter: "hold", holdFor: "5 seconds", maxParkedKeys: 1 } as const
       const first = keyed({ perKey, fails: { c1: 9 }, wrong: ["a1"] })
-      yield* start(first.binding)
+      const app = yield* start(first.binding)
       yield* publishKeyed("b1", "a1", "a2")
       yield* advance("1 second")
       yield* memory.kill("billing")
+      yield* app.close
       const { binding, handled } = keyed({ perKey, wrong: ["a1"] })
       yield* start(binding)
-      for (let second = 0; second < 20; second++) yield* advance("1 second")
+      for (let second = 0; second < 70; second++) yield* advance("1 second")
       assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["a1"])
       // The main topic had not come to a2 yet.
       assert.deepStrictEqual(handled, ["b1", "a2"])
