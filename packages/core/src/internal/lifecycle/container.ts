@@ -17,14 +17,10 @@ import type { Strategy } from "../deadLetters/strategy.ts"
 import type { FleetMember } from "../fleet/fleetMember.ts"
 import { type Consumer, subscriptions } from "../group/consumer.ts"
 import * as Supervisor from "../group/supervisor.ts"
-import * as Units from "../group/units.ts"
 import * as BindingMetrics from "../observe/bindingMetrics.ts"
 import type { DeadLetterDepth } from "../observe/deadLetterDepth.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as OngoingFailures from "../observe/ongoingFailures.ts"
-import * as OrderMetrics from "../observe/orderMetrics.ts"
-import * as ParkedCounts from "../order/parkedKeys.ts"
-import * as Parked from "../parked/parkedKeys.ts"
 import * as HeldRecords from "../partition/heldRecords.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as CopyPublisher from "../publish/copyPublisher.ts"
@@ -35,6 +31,7 @@ import * as BindingKey from "../settings/bindingKey.ts"
 import * as BreakerPermits from "../slots/breakerPermits.ts"
 import * as ConcurrencyLimits from "../slots/concurrencyLimits.ts"
 import * as HealthReport from "./health.ts"
+import * as KeyOrder from "./keyOrder.ts"
 import type * as LagPoller from "./lagPoller.ts"
 import * as Pausing from "./pausing.ts"
 import * as Run from "./run.ts"
@@ -90,18 +87,11 @@ export const make = Effect.fnUntraced(function* <R>(
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
 
   const { begin, consumers, consumersRunning, onConsumers, partitions, overtaken } = consumersOf(statuses)
-  const unitCounts = OrderMetrics.unitCounts()
-  const units = () => consumers().flatMap((consumer) => consumer.units?.running() ?? [])
-  const parked = definition.orderingMode === "PER_KEY" ? () => ParkedCounts.counts(units()) : undefined
-  const state = (): ContainerState => {
-    if (lifecycle.phase !== "STARTED") return lifecycle.phase
-    return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
-  }
+  const { unitCounts, parked, ...order } = KeyOrder.make(definition, broker, hub, consumers)
+  const state = () => stateOf(lifecycle, () => pausing.pausedBy())
   const health = () => HealthReport.statusOf(Effect.runSyncWith(services)(snapshot), clock.currentTimeMillisUnsafe())
-  const metrics = yield* BindingMetrics.make(definition, {
-    ...{ state, breaker, consumersRunning, health },
-    order: parked && { parked, counts: unitCounts }
-  })
+  const parts = { state, breaker, consumersRunning, health, order: order.metrics }
+  const metrics = yield* BindingMetrics.make(definition, parts)
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
   const { onStrategies, unreadableLetters } = runningStrategies()
   const pausing: Pausing.Pausing = Pausing.make({
@@ -141,16 +131,16 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
-    ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
-    parked: Parked.make({
-      ...{ definition, broker, units, hasUnits: Units.areKept(definition) },
-      onDecided: (at, decision) =>
-        Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), at, decision }))
-    }),
+    ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot, parked: order.parkedKeys },
     ...{ deadLetters: letters.all, runs, deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }
 })
+
+const stateOf = ({ phase }: StartStop.Lifecycle, pausedBy: Pausing.Pausing["pausedBy"]): ContainerState => {
+  if (phase !== "STARTED") return phase
+  return pausedBy().length > 0 ? "PAUSED" : "RUNNING"
+}
 
 /** The dead letter strategies of the last run. Once they have ended, they hold no batches. */
 const runningStrategies = () => {
