@@ -79,6 +79,7 @@ const rooms = {
     "outbox",
     "runs",
     "held",
+    "parked",
     "difference",
     "fleet",
     "audit",

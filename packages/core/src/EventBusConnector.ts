@@ -163,6 +163,20 @@ const decisionBy =
       Effect.flatMap(({ container }) => container.decide(record, { kind, reason }))
     )
 
+type OnClusters = Pick<EventBusConnector["Service"], "deadLetters" | "parked" | "runs" | "requests">
+
+/** The operations on what lies in Kafka, in whatever state a binding is. */
+const onClustersBy = ({ find }: Pick<Registry.Registry, "find">): OnClusters => ({
+  deadLetters: (name) => Effect.map(find(name), ({ container }) => container.deadLetters),
+  parked: (name) => Effect.flatMap(find(name), ({ container }) => container.parked),
+  runs: (name) => Effect.map(find(name), ({ container }) => container.runs),
+  requests: (name) =>
+    Effect.map(find(name), ({ container: { definition, broker, hostname } }) => {
+      const { groupId, deadLetterTopic } = definition
+      return Requests.make({ broker, groupId, deadLetterTopic, hostname })
+    })
+})
+
 const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const hub = EventHub.make(({ _tag, cluster, binding }, error) => {
@@ -223,14 +237,7 @@ const make = Effect.gen(function* () {
     deadLetter: decisionBy(registry)("dead-letter"),
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
-    deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
-    parked: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.parked),
-    runs: (name) => Effect.map(registry.find(name), ({ container }) => container.runs),
-    requests: (name) =>
-      Effect.map(registry.find(name), ({ container: { definition, broker, hostname } }) => {
-        const { groupId, deadLetterTopic } = definition
-        return Requests.make({ broker, groupId, deadLetterTopic, hostname })
-      }),
+    ...onClustersBy(registry),
     getByTopic: (topic) =>
       Effect.map(listBindings, (all) =>
         all.filter(({ containers }) => containers.some(({ topics }) => topics.includes(topic)))

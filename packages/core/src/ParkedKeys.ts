@@ -73,7 +73,15 @@ export interface KeyDecision {
   readonly reason: string
 }
 
-/** A decision that was given. */
+/** A decision about a held record. */
+export interface GivenDecision {
+  /** Where the held record lies in its source. */
+  readonly at: RecordPosition
+  /** The decision and its reason. */
+  readonly decision: KeyDecision
+}
+
+/** The answer to a decision. */
 export interface Decided {
   /** The key as it was found. */
   readonly key: ParkedKey

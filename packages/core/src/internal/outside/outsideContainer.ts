@@ -96,8 +96,8 @@ export const make = Effect.fnUntraced(function* <R>(
     parked: Parked.make({
       ...{ definition, broker, units: () => [], hasUnits: Units.areKept(definition) },
       // Nobody listens to events out here.
-      onDecided: (at, decision) =>
-        Effect.annotateLogs(LogLine.warning(KeyLines.decided(at, decision)), BindingAnnotations.ofKey(definition))
+      onDecided: (given) =>
+        Effect.annotateLogs(LogLine.warning(KeyLines.decided(given)), BindingAnnotations.ofKey(definition))
     }),
     requests: Requests.make({ broker, groupId, deadLetterTopic, hostname }),
     seen: Effect.map(snapshot, (taken) => ({ snapshot: taken, view, failure })),

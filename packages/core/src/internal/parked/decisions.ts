@@ -6,7 +6,14 @@ import * as Effect from "effect/Effect"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
-import { type Decide, type Decided, type HeldKey, type KeyDecision, KeyNotHeld } from "../../ParkedKeys.ts"
+import {
+  type Decide,
+  type Decided,
+  type GivenDecision,
+  type HeldKey,
+  type KeyDecision,
+  KeyNotHeld
+} from "../../ParkedKeys.ts"
 import type { InvalidArgument } from "../../Replay.ts"
 import { isBytes } from "../base/bytes.ts"
 import { isObject, read } from "../base/properties.ts"
@@ -21,7 +28,7 @@ import * as ParkedList from "./parkedList.ts"
 
 export interface DecisionOptions extends ParkedList.ListOptions {
   /** A decision was given. */
-  readonly onDecided: (at: RecordPosition, decision: KeyDecision) => Effect.Effect<void>
+  readonly onDecided: (given: GivenDecision) => Effect.Effect<void>
 }
 
 const verbs = { retry: "retry-held", skip: "skip-held" } as const
@@ -43,7 +50,7 @@ export const decide =
       const by = yield* give(options, only, kind)
       if (by === undefined) return yield* notHeld(options, search, matching)
       const { topic, partition, offset } = only.key
-      yield* options.onDecided({ topic, partition, offset }, { kind, reason })
+      yield* options.onDecided({ at: { topic, partition, offset }, decision: { kind, reason } })
       return { key: only.key, by } satisfies Decided
     })
 

@@ -57,7 +57,7 @@ const byUrgency = ({ key: a }: KeyInGroup, { key: b }: KeyInGroup): number =>
   states.indexOf(a.state) - states.indexOf(b.state) ||
   a.sinceMillis - b.sinceMillis ||
   a.partition - b.partition ||
-  (a.offset < b.offset ? -1 : 1)
+  (a.offset === b.offset ? (a.topic < b.topic ? -1 : 1) : a.offset < b.offset ? -1 : 1)
 
 const runningUnit = (units: ReadonlyArray<Unit>, topic: string, partition: number): Unit | undefined =>
   units.find(({ options: { main }, stopping }) => main.topic === topic && main.partition === partition && !stopping)
