@@ -1,7 +1,7 @@
 /** PKO-05: parked keys over HTTP: who may see and decide what, about exactly the record that the caller saw. */
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
-import { Broker } from "@eventbus/core"
+import { type Binding, Broker } from "@eventbus/core"
 import { Effect, Layer, Redacted } from "effect"
 import { type Answer, callOf, eventually } from "./api.ts"
 import { canary, held } from "./parkedOrders.ts"
@@ -142,7 +142,7 @@ describe("PKO-05 parked keys over HTTP", () => {
       const { binding } = yield* connector.snapshot("orders")
       const outside = yield* Effect.provide(
         EventBusAdmin.EventBusAdmin,
-        EventBusAdmin.layerOutside({ bindings: [binding as never] }).pipe(
+        EventBusAdmin.layerOutside({ bindings: [binding as Binding.Binding<never>] }).pipe(
           Layer.provide(Layer.succeed(Broker.Broker, memory.broker))
         )
       )
