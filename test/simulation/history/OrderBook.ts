@@ -130,11 +130,14 @@ export class OrderBook {
         this.locks.set(entry.partition, [...(this.locks.get(entry.partition) ?? []), ...entry.locks])
         return
       case "Connector":
-        return this.#event(entry)
+        this.#event(entry)
+        return
       case "Broker":
-        return this.#broker(entry)
+        this.#broker(entry)
+        return
       default:
-        return this.#operation(entry)
+        this.#operation(entry)
+        return
     }
   }
 
@@ -185,7 +188,8 @@ export class OrderBook {
         return
       }
       case "DrainTimedOut":
-        return this.#disturb("a drain that took too long")
+        this.#disturb("a drain that took too long")
+        return
       case "PartitionRevoked":
         this.#givingUp.add(process)
         if (this.#paused.size > 0) this.#disturb("a pause while a partition was given up")
@@ -218,9 +222,11 @@ export class OrderBook {
         return
       case "ProcessKilled":
         for (const [call, { process }] of this.running) if (process === entry.process) this.running.delete(call)
-        return this.#disturb("a crash")
+        this.#disturb("a crash")
+        return
       case "Paused":
-        return this.#pause(entry.process, entry.process)
+        this.#pause(entry.process, entry.process)
+        return
       case "Resumed":
         this.#paused.delete(entry.process)
     }
@@ -248,15 +254,19 @@ export class OrderBook {
         return
       case "Lost":
         this.#disturb("a lost partition")
-        return this.#leave(member, entry.partitions)
+        this.#leave(member, entry.partitions)
+        return
       case "Released":
-        return this.#leave(member, entry.partitions)
+        this.#leave(member, entry.partitions)
+        return
       case "Expired":
       case "Fenced":
         this.#disturb("a lost session")
-        return this.#leave(member, Array.from(this.#owners.keys()))
+        this.#leave(member, Array.from(this.#owners.keys()))
+        return
       case "Left":
-        return this.#leave(member, Array.from(this.#owners.keys()))
+        this.#leave(member, Array.from(this.#owners.keys()))
+        return
     }
   }
 

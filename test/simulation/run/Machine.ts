@@ -28,6 +28,8 @@ export interface MachineOptions {
 
 /** A bug that is planted between the connector and the world, to prove that the rules see it. */
 export interface Defect {
+  /** Changes the connector itself, until the answer is called. */
+  readonly plant?: () => () => void
   readonly sabotage?: Sabotage
   /** Changes the plan that the connector runs, but not the plan that the rules know. */
   readonly changePlan?: (plan: BindingPlan) => BindingPlan

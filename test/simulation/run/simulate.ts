@@ -53,7 +53,9 @@ const pollMillis = 2_000
 export const simulate = (scenario: Scenario, defect?: Defect): Outcome => {
   const time = new Timeline({ seed: scenario.seed, interleaving: scenario.interleaving })
   const history = new History(() => time.nowMillis - beginMillis)
+  const remove = defect?.plant?.()
   const stuck = run(time, Effect.scoped(program(scenario, history, defect)))
+  remove?.()
   if (stuck === undefined) history.add({ _tag: "Closed", fibers: time.fibers })
   const { entries } = history
   if (stuck !== undefined) {

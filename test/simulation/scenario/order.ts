@@ -1,6 +1,6 @@
 /**
  * Draws a scenario of order per key through retry topics: few keys, so that records wait behind others of their key, and one owner of all partitions at a time, with
- * crashes, handovers and faults. A fifth of the seeds is calm: there, no key may wait for another one.
+ * crashes, handovers and faults. In calm seeds nothing happens: no key may wait for another one. In gentle ones partitions are given up in time: nothing is handled twice.
  */
 import { breakerOf, faults } from "./base.ts"
 import * as Random from "./random.ts"
@@ -10,19 +10,20 @@ import { secondTopic } from "./secondTopic.ts"
 
 export const drawOrder = (seed: number): Scenario => {
   const random = Random.make(seed ^ 0x3c6ef372)
-  const calm = random.happens(0.2)
+  const nature = random.weighted([
+    [2, "calm"],
+    [3, "gentle"],
+    [5, "rough"]
+  ] as const)
+  const calm = nature === "calm"
+  const isRough = nature === "rough"
   const faultPeriodMillis = random.between(20, 80) * 1000
-  const intensity = calm
-    ? 0
-    : random.weighted([
-        [4, 0],
-        [3, 0.3],
-        [2, 1]
-      ])
-  const plan = drawBinding(random, calm)
+  const intensity = isRough ? random.pick([0, 0, 0.3, 0.3, 1]) : 0
+  const plan = drawBinding(random, nature)
   const actions = [
-    ...workload(random, plan, calm, faultPeriodMillis),
-    ...(calm ? [start(0, 0)] : [...turns(random, faultPeriodMillis), ...pauses(random, faultPeriodMillis)])
+    ...workload(random, plan, nature, faultPeriodMillis),
+    ...(calm ? [start(0, 0)] : turns(random, isRough, faultPeriodMillis)),
+    ...(isRough ? pauses(random, faultPeriodMillis) : [])
   ]
   return {
     seed,
@@ -40,7 +41,7 @@ export const drawOrder = (seed: number): Scenario => {
     faults: intensity === 0 ? { seed, faults: [] } : faults(random, seed, intensity, faultPeriodMillis),
     intensity,
     faultPeriodMillis,
-    outage: calm ? undefined : drawOutage(random, plan, faultPeriodMillis)
+    outage: isRough ? drawOutage(random, plan, faultPeriodMillis) : undefined
   }
 }
 
@@ -48,7 +49,9 @@ export const drawOrder = (seed: number): Scenario => {
 export const isCalm = ({ faults: { faults: all }, actions, outage }: Scenario): boolean =>
   all.length === 0 && outage === undefined && actions.every(({ _tag }) => _tag === "Start" || _tag === "Publish")
 
-const drawBinding = (random: Random.Random, calm: boolean): BindingPlan => ({
+type Nature = "calm" | "gentle" | "rough"
+
+const drawBinding = (random: Random.Random, nature: Nature): BindingPlan => ({
   name: "orders",
   service: 0,
   topic: "orders",
@@ -66,21 +69,23 @@ const drawBinding = (random: Random.Random, calm: boolean): BindingPlan => ({
   isIdempotent: false,
   membership: random.happens(0.15) ? "static" : "dynamic",
   maxAttempts: random.between(1, 3),
-  tiers: drawTiers(random, calm),
+  tiers: drawTiers(random, nature === "calm"),
   tierConsumer: "shared",
-  breaker: !calm && random.happens(0.25) ? breakerOf(random) : undefined,
+  // One key after the other fails its trial calls: with long waits a run would not end.
+  breaker:
+    nature === "rough" && random.happens(0.35) ? { ...breakerOf(random), waitMillis: 500, backsOff: false } : undefined,
   perKey: {
     onDeadLetter: random.happens(0.4) ? "hold" : "continue",
     holdForMillis: random.pick([3_000, 20_000]),
-    maxParkedKeys: calm ? 1_000 : random.pick([1, 2, 1_000]),
+    maxParkedKeys: nature === "calm" ? 1_000 : random.pick([1, 2, 1_000]),
     maxParkedBytes: random.pick([1, 300, 16 * 1024 * 1024])
   },
   maxPollRecords: random.pick([1, 4, 10]),
-  maxInFlight: calm ? undefined : random.pick([undefined, undefined, 1, 2, 5]),
-  maxBufferedRecords: calm ? 50_000 : random.pick([1, 20, 50_000]),
+  maxInFlight: nature === "calm" ? undefined : random.pick([undefined, undefined, 1, 2, 5]),
+  maxBufferedRecords: nature === "calm" ? 50_000 : random.pick([1, 20, 50_000]),
   commitIntervalMillis: random.pick([0, 200, 2_000]),
   maxWaitMillis: random.pick([100, 1_000, 5_000]),
-  shutdownTimeoutMillis: random.pick([2_000, 10_000])
+  shutdownTimeoutMillis: nature === "gentle" ? 15_000 : random.pick([2_000, 10_000])
 })
 
 const drawTiers = (random: Random.Random, calm: boolean): ReadonlyArray<TierPlan> => {
@@ -96,12 +101,12 @@ const drawTiers = (random: Random.Random, calm: boolean): ReadonlyArray<TierPlan
 const workload = (
   random: Random.Random,
   plan: BindingPlan,
-  calm: boolean,
+  nature: Nature,
   faultPeriodMillis: number
 ): ReadonlyArray<Action> => {
   const keys = random.pick([1, 2, 4, 12])
-  const cleanKeys = calm ? 2 : 0
-  let left = random.between(10, 120)
+  const cleanKeys = nature === "calm" ? 2 : 0
+  let left = random.between(10, plan.breaker === undefined ? 120 : 50)
   let serial = 0
   const actions: Array<Action> = []
   while (left > 0) {
@@ -112,8 +117,15 @@ const workload = (
       const isClean = number > keys
       const key = random.happens(0.06) ? null : isClean ? `clean${number}` : `k${number}`
       const partition = random.between(0, plan.partitions - 1)
-      const behaviour = isClean && key !== null ? fine(random) : drawBehaviour(random, plan, calm)
-      return { id: `${plan.name}-${serial++}`, partition, key, behaviour, forged: false, claim: undefined }
+      const behaviour = isClean && key !== null ? fine(random) : drawBehaviour(random, plan, nature)
+      return {
+        id: `${plan.name}-${serial++}`,
+        partition,
+        key,
+        behaviour,
+        forged: random.happens(0.05),
+        claim: undefined
+      }
     })
     const atMillis = random.happens(0.4) ? 0 : random.between(0, faultPeriodMillis)
     const topic = plan.otherTopics[0] !== undefined && random.happens(0.5) ? { topic: plan.otherTopics[0] } : {}
@@ -124,12 +136,13 @@ const workload = (
 
 const fine = (random: Random.Random): Behaviour => ({ _tag: "Fine", millis: random.pick([0, 0, 20]) })
 
-const drawBehaviour = (random: Random.Random, plan: BindingPlan, calm: boolean): Behaviour => {
+const drawBehaviour = (random: Random.Random, plan: BindingPlan, nature: Nature): Behaviour => {
+  const calm = nature === "calm"
   const millis = random.weighted([
     [6, 0],
     [3, 20],
-    [calm ? 0 : 1, 400],
-    [calm ? 0 : 0.2, 4_000]
+    [{ calm: 0, gentle: 6, rough: 1 }[nature], 400],
+    [{ calm: 0, gentle: 1, rough: 0.2 }[nature], 3_000]
   ] as const)
   const how = random.pick(["fail", "die", "throw"] as const)
   const route = random.pick<Route>([
@@ -145,22 +158,22 @@ const drawBehaviour = (random: Random.Random, plan: BindingPlan, calm: boolean):
     [4 * share, { _tag: "Busy", failures: random.between(1, 4), route, millis }],
     [2 * share, { _tag: "Rejected" }],
     [2 * share, { _tag: "Ignorable" }],
-    [calm ? 0 : 0.3, { _tag: "Alarming" }],
+    [nature === "rough" ? 0.3 : 0, { _tag: "Alarming" }],
     [2 * share, { _tag: "Undecodable" }],
-    [calm ? 0 : 0.3, { _tag: "Stubborn", millis: random.pick([1_000, 12_000, 25_000]) }]
+    [nature === "rough" ? 0.3 : 0, { _tag: "Stubborn", millis: random.pick([1_000, 12_000, 25_000]) }]
   ])
 }
 
 const start = (process: number, atMillis: number): Action => ({ _tag: "Start", atMillis, process })
 
 /** One process has everything, restarts, crashes, or makes room for the other one. At the end one of them runs. */
-const turns = (random: Random.Random, faultPeriodMillis: number): ReadonlyArray<Action> => {
+const turns = (random: Random.Random, isRough: boolean, faultPeriodMillis: number): ReadonlyArray<Action> => {
   let owner = 0
   let atMillis = random.happens(0.6) ? 0 : random.between(0, faultPeriodMillis / 4)
   const actions: Array<Action> = [start(owner, atMillis)]
-  for (let left = random.pick([0, 1, 2, 4, 6]); left > 0; left--) {
+  for (let left = isRough ? random.pick([0, 1, 2, 4, 6]) : random.between(2, 8); left > 0; left--) {
     atMillis += random.between(1, faultPeriodMillis / 4)
-    const end = random.happens(0.4) ? "Kill" : "Stop"
+    const end = isRough && random.happens(0.5) ? "Kill" : "Stop"
     const before = owner
     if (random.happens(0.5)) {
       // Both are there for a while: units that are not whole do not run.

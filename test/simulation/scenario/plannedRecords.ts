@@ -62,7 +62,12 @@ const forgedHeaders = {
   "x-eventbus-total-attempts": "1000",
   "x-eventbus-first-failure-timestamp": "NaN",
   "x-eventbus-tier0-attempts": "500",
-  "x-eventbus-tier3-exception": "Lie"
+  "x-eventbus-tier3-exception": "Lie",
+  "x-eventbus-order-kind": "next",
+  "x-eventbus-order-offset": "1",
+  "x-eventbus-order-hop": "9",
+  "x-eventbus-order-epoch": "9000000000",
+  "x-eventbus-order-next": "1"
 }
 
 export const recordId = Serde.make<string>({

@@ -115,7 +115,9 @@ class LaneRecord<R> implements RecordInWork<R>, StartGate {
 
   /** Whether the finished prefix can come to cover a started record behind this one. */
   get #isInPrefix(): boolean {
-    return this.#sequence < this.#shared.lastStarted && this.#sequence < this.#shared.firstAbandoned
+    const { lastStarted, firstAbandoned } = this.#shared
+    const isBefore = this.#sequence < lastStarted || this.record.offset < (this.partition.order?.freedTo ?? 0n)
+    return isBefore && this.#sequence < firstAbandoned
   }
 
   get ending(): boolean {

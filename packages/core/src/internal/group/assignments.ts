@@ -66,7 +66,9 @@ export const make = Effect.fnUntraced(function* <R>(
           )
       case "Revoked":
         starts.forget(event.partitions)
-        return revoke(partitions, entriesOf(event.partitions), event.release, { scope, deletedTopics })
+        return revoke(partitions, entriesOf(event.partitions), event.release, {
+          ...{ scope, deletedTopics, isStopping: () => stopLimits !== undefined }
+        })
       case "Lost":
         starts.forget(event.partitions)
         return lose(partitions, entriesOf(event.partitions), deletedTopics)
@@ -126,12 +128,20 @@ const accept = <R>(partitions: Running.RunningPartitions<R>, chunk: RecordChunk)
   return entry.partition.offer(chunk) ? entry.partition.syncFetch : Effect.void
 }
 
+/** What a revocation needs of its consumer. */
+interface Surroundings {
+  readonly scope: Scope.Scope
+  readonly deletedTopics: DeletedTopics.DeletedTopics
+  /** Whether the consumer stops: nothing opens any more. */
+  readonly isStopping: () => boolean
+}
+
 /** Drains the partitions in the background, then releases them to their next owners. */
 const revoke = Effect.fnUntraced(function* <R>(
   partitions: Running.RunningPartitions<R>,
   entries: ReadonlyArray<Running.RunningPartition>,
   release: Effect.Effect<void>,
-  { scope, deletedTopics }: { readonly scope: Scope.Scope; readonly deletedTopics: DeletedTopics.DeletedTopics }
+  { scope, deletedTopics, isStopping }: Surroundings
 ) {
   const { context } = partitions.options
   for (const entry of entries) report(context, entry.partition, { _tag: "PartitionRevoked" })
@@ -148,8 +158,9 @@ const revoke = Effect.fnUntraced(function* <R>(
     yield* deletedTopics.revoked(owned.map(({ partition }) => partition))
     const staying = companions.filter(({ partition }) => partition.owned())
     yield* Running.closeAll(partitions, [...owned, ...staying])
+    // Before the release: a partition that is lost meanwhile must be found, and a stop closes what is open when it begins.
+    if (!isStopping()) yield* Effect.forEach(staying, ({ partition }) => Running.reopen(partitions, partition))
     yield* release
-    yield* Effect.forEach(staying, ({ partition }) => Running.reopen(partitions, partition), { discard: true })
   })
   yield* Effect.forkIn(Effect.catchDefect(Effect.uninterruptible(drainAndRelease), context.onDefect), scope)
 })

@@ -62,7 +62,6 @@ export interface ConsumerOptions<R> {
   readonly pauseBinding: Effect.Effect<void>
   /** The records that hold their partitions. */
   readonly held: HeldRecords
-  /** Counts the work of units. */
   readonly unitCounts: UnitCounts
   readonly limits: BindingLimits
 }
@@ -116,9 +115,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const context = yield* makeContext(options, session, (defect) => Deferred.die(broken, defect))
   const joined = Latch.makeUnsafe(false)
   const guarded = Latch.makeUnsafe(false)
-  const units = Units.areKept(options.definition)
-    ? Units.make({ context, session, broker: options.broker, counts: options.unitCounts })
-    : undefined
+  const units = Units.ofConsumer({ context, session, broker: options.broker, counts: options.unitCounts })
   const assignments = yield* Assignments.make({
     context,
     onGuarded: () => guarded.openUnsafe(),
@@ -192,7 +189,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxRecordBytes: definition.maxBufferedBytes,
     maxBytesByTopic: new Map(Sources.retryTopicsOf(definition).map((topic) => [topic, waitingBytes])),
     isolationLevel: definition.isolationLevel,
-    ...(Units.areKept(definition) && { copartitionedTopics: Units.families(definition) }),
+    copartitionedTopics: Units.families(definition),
     // No other client is in the group of the retry topics.
     ...(options.subscription.groupId === definition.groupId && {
       partitionAssignmentStrategy: definition.partitionAssignmentStrategy

@@ -125,16 +125,13 @@ export const reopen = <R>(partitions: RunningPartitions<R>, ended: Partition.Par
   const { topic, partition, generation, committed, commitText, order, log } = ended
   const position = ended.position()
   const text = { metadata: commitText.fixed, epoch: commitText.epochAt(position, order) }
-  return open(partitions, {
-    topic,
-    partition,
-    generation,
-    position,
-    committed,
-    ...text,
-    anchored: true,
-    logEnd: log.end
+  const start = { topic, partition, generation, position, committed, ...text, anchored: true, logEnd: log.end }
+  const markIfAhead = Effect.sync(() => {
+    const opened = find(partitions, ended)?.partition
+    // Some may be finished and not committed, and perhaps no record comes that leads to a commit.
+    if (opened !== undefined && opened.position() > opened.committed) partitions.options.context.committer.mark(opened)
   })
+  return Effect.andThen(open(partitions, start), markIfAhead)
 }
 
 /** Restarts a partition within its assignment. Does nothing when the assignment has ended or is draining: the next owner continues. */

@@ -43,9 +43,9 @@ export const areKept = ({
   tiers.count > 0 &&
   tiers.topics.every(({ delaysMillis }) => delaysMillis.length === 1)
 
-/** The topics of each source that go together. */
+/** The topics of each source that go together. None for a binding that can have no units. */
 export const families = (definition: ConsumerContext<unknown>["definition"]): ReadonlyArray<ReadonlyArray<string>> =>
-  Sources.topicsOf(definition).map((source) => topicsOf(definition, source))
+  areKept(definition) ? Sources.topicsOf(definition).map((source) => topicsOf(definition, source)) : []
 
 export interface Units {
   /** Whether the partition runs within a unit. Where the binding does not ask for that, it does while keys are parked that were parked before. */
@@ -66,7 +66,11 @@ export interface Units {
   readonly of: (partition: Partition) => Unit | undefined
 }
 
-export const make = (options: UnitsOptions): Units => {
+/** Undefined for a binding that can have no units. */
+export const ofConsumer = (options: UnitsOptions): Units | undefined =>
+  areKept(options.context.definition) ? make(options) : undefined
+
+const make = (options: UnitsOptions): Units => {
   const { context } = options
   const { definition } = context
   const seats = new Map<string, UnitParts>()

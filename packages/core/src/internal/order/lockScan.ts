@@ -89,7 +89,9 @@ export class LockScan {
       this.claims.push({ at: record.offset, epoch: read.epoch })
       return
     }
-    if (!OrderHeaders.isLock(read) || read.epoch !== this.#inForce || read.offset >= sourceEnd()) return
+    if (!OrderHeaders.isLock(read) || read.epoch !== this.#inForce) return
+    // Nothing may come behind what is done: a lock without a record stands at the end then.
+    if (read.offset >= (read.kind === "next" ? sourceEnd() + 1n : sourceEnd())) return
     const key = textOf(record.key!)
     this.last.set(key, record.offset)
     keepHigher(this.best, key, { lock: read, record, part: this.part })

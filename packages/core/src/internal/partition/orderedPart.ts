@@ -16,6 +16,8 @@ export interface OrderedPart {
   readonly finish: (sequence: number) => void
   /** Retention, or an operator, has removed what lies below this offset. */
   readonly lost: (below: bigint) => void
+  /** Behind the last record of the main topic that is done of a key that was parked and is free: no lock covers it, only a commit does. */
+  readonly freedTo: bigint
   /** False while so many keys are parked that no record of the main topic starts. */
   readonly hasRoom: boolean
   /** Returns when there is room. */

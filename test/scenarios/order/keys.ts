@@ -1,0 +1,55 @@
+/**
+ * Bindings with order per key that note what they have handled, for the scenarios of this folder.
+ */
+import { Binding, type BindingOptions, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Data, Effect } from "effect"
+import { bytes } from "../bus.ts"
+
+class Down extends Data.TaggedError("Down") {}
+class Wrong extends Data.TaggedError("Wrong") {}
+
+export interface Given {
+  readonly order?: "partition" | "key"
+  readonly perKey?: BindingOptions.PerKey
+  /** How often the record of a value fails. */
+  readonly fails?: Readonly<Record<string, number>>
+  /** Values that are dead-lettered without a retry. */
+  readonly wrong?: ReadonlyArray<string>
+  readonly tiers?: ReadonlyArray<`${number} seconds`>
+}
+
+/** A binding of topic `orders`, and the values that it has handled, in order. */
+export const keyed = ({ order = "key", perKey = {}, fails = {}, wrong = [], tiers = ["10 seconds"] }: Given) => {
+  const handled: Array<string> = []
+  const left = new Map(Object.entries(fails))
+  const binding = Binding.make("orders", {
+    ...{ topic: "orders", groupId: "billing", value: Serde.string },
+    ...{ orderingMode: "PER_KEY", processingOrder: order, perKey },
+    retry: RetryPolicy.tiered({
+      tiers: tiers.map((delay) => ({ delay, maxAttempts: 1 })),
+      blocking: { maxAttempts: 1 }
+    }),
+    onError: { Down: Route.retry, Wrong: Route.deadLetter("wrong") },
+    handler: ({ value }): Effect.Effect<void, Down | Wrong> =>
+      Effect.suspend((): Effect.Effect<void, Down | Wrong> => {
+        const times = left.get(value) ?? 0
+        left.set(value, times - 1)
+        if (wrong.includes(value)) return Effect.fail(new Wrong())
+        if (times > 0) return Effect.fail(new Down())
+        handled.push(value)
+        return Effect.void
+      })
+  })
+  return { binding, handled }
+}
+
+/** Publishes records to partition 0. Their key is the first character of their value; `-` stands for none. */
+export const publishKeyed = (...values: ReadonlyArray<string>) =>
+  Effect.flatMap(MemoryBroker.MemoryBroker, (memory) =>
+    memory.append(
+      "orders",
+      0,
+      values.map((value) => ({ key: value.startsWith("-") ? null : bytes(value.slice(0, 1)), value: bytes(value) }))
+    )
+  )
