@@ -43,7 +43,7 @@ describe("held keys", () => {
       for (let second = 0; second < 70; second++) yield* advance("1 second")
       assert.deepStrictEqual(yield* valuesOf("orders.DLT"), ["a1"])
       // The main topic had not come to a2 yet.
-      assert.deepStrictEqual(handled, ["b1", "a2"])
+      assert.deepStrictEqual(handled, ["a2"])
     })
   )
 

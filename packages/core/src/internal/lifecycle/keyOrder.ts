@@ -1,5 +1,5 @@
 /**
- * The parts of a binding that know its parked keys (`orderingMode: "PER_KEY"`).
+ * Order per key of one binding, over all of its consumers: the counts of its units, and its parked keys.
  */
 import * as Effect from "effect/Effect"
 import type { Broker } from "../../Broker.ts"
@@ -16,16 +16,15 @@ export const make = (
   definition: BindingDefinition<unknown>,
   broker: Broker["Service"],
   hub: EventHub,
-  consumers: () => ReadonlyArray<Pick<Consumer, "units">>
+  consumers: () => ReadonlyArray<Consumer>
 ) => {
   const unitCounts = OrderMetrics.unitCounts()
   const units = () => consumers().flatMap((consumer) => consumer.units?.running() ?? [])
-  const parkedCounts = definition.orderingMode === "PER_KEY" ? () => ParkedCounts.of(units()) : undefined
+  const parked = definition.orderingMode === "PER_KEY" ? () => ParkedCounts.of(units()) : undefined
   return {
-    unitCounts,
-    parkedCounts,
-    metrics: parkedCounts && { parked: parkedCounts, counts: unitCounts },
-    parked: ParkedKeys.make({
+    ...{ unitCounts, parked },
+    metrics: parked && { parked, counts: unitCounts },
+    parkedKeys: ParkedKeys.make({
       ...{ definition, broker, units, hasUnits: Units.areKept(definition) },
       onDecided: (given) =>
         Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), ...given }))
