@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
 import { type Binding, Broker } from "@eventbus/core"
-import { Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { type Answer, callOf, eventually } from "./api.ts"
 import { canary, held } from "./parkedOrders.ts"
 
@@ -17,6 +17,14 @@ const untilHandled = (handled: ReadonlyArray<string>, ...expected: ReadonlyArray
     ),
     () => assert.deepStrictEqual(handled, expected)
   )
+
+/** The operations of a program that runs no bindings. */
+const outsideOf = Effect.fnUntraced(function* (binding: Binding.Binding<never>, broker: Broker.Broker["Service"]) {
+  const layer = EventBusAdmin.layerOutside({ bindings: [binding] }).pipe(
+    Layer.provide(Layer.succeed(Broker.Broker, broker))
+  )
+  return Context.get(yield* Layer.build(layer), EventBusAdmin.EventBusAdmin)
+})
 
 describe("PKO-05 parked keys over HTTP", () => {
   it.live("PKO-05 a held key is listed with its record, its followers and its error", () =>
@@ -140,12 +148,7 @@ describe("PKO-05 parked keys over HTTP", () => {
     Effect.gen(function* () {
       const { memory, connector, handled, failing } = yield* held()
       const { binding } = yield* connector.snapshot("orders")
-      const outside = yield* Effect.provide(
-        EventBusAdmin.EventBusAdmin,
-        EventBusAdmin.layerOutside({ bindings: [binding as Binding.Binding<never>] }).pipe(
-          Layer.provide(Layer.succeed(Broker.Broker, memory.broker))
-        )
-      )
+      const outside = yield* outsideOf(binding as Binding.Binding<never>, memory.broker)
       const { keys } = yield* eventually(Effect.orDie(outside.parked("orders")), ({ counts }) => counts.held === 1)
       assert.deepStrictEqual([keys[0]?.position, keys[0]?.key, keys[0]?.isOwnedHere], ["0@0", undefined, false])
       failing.clear()

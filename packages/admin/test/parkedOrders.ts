@@ -1,6 +1,6 @@
 /** A program with a key that is held: what the tests of the API, the command line and the console start from. */
 import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
-import { Effect, Schema } from "effect"
+import { Effect, Schema, type Scope } from "effect"
 import { eventually, start } from "./api.ts"
 
 /** A text that only callers who may see payloads get. */
@@ -12,10 +12,18 @@ class Closed extends Schema.TaggedError<Closed>()("Closed", {}) {
   }
 }
 
-type Options = NonNullable<Parameters<typeof start>[0]>
+type Started = ReturnType<typeof start>
+
+/** The program, what it has handled, and the values whose handler fails. */
+export type WithHeldKey = Effect.Success<Started> & {
+  readonly handled: ReadonlyArray<string>
+  readonly failing: Set<string>
+}
 
 /** Key `customer-a` is held by a1 while it is in `failing`, and a2 waits behind it. */
-export const held = Effect.fnUntraced(function* (options: Options = {}) {
+export const held: (
+  options?: Parameters<typeof start>[0]
+) => Effect.Effect<WithHeldKey, Effect.Error<Started>, Scope.Scope> = Effect.fnUntraced(function* (options = {}) {
   const handled: Array<string> = []
   const failing = new Set(["a1"])
   const orders = Binding.make("orders", {

@@ -68,7 +68,7 @@ const stateOf = ({ state, tier, due }: ParkedKey) =>
       Waits in tier {tier}, due <Since at={due} />
     </>
   ) : (
-    { held: "Held: waits for a decision", waiting: "Waits", draining: "What followed is handled" }[state]
+    { held: "Waits for a decision", waiting: "Waits", draining: "What followed is handled" }[state]
   )
 
 const columns: ReadonlyArray<Column<ParkedKey>> = [

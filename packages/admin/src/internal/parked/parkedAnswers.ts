@@ -29,20 +29,20 @@ export const keyOf = (parked: ParkedKeys.ParkedKey, payload: Payload): Answers.P
   }
 }
 
-/** Where a key stands among all: no two have the same place, and it moves only with the state of the key. */
-const placeOf = ({ state, sinceMillis, partition, offset, topic }: ParkedKeys.ParkedKey) =>
+/** Where a key stands among all: no two stand in the same, and it changes only with the state of the key. */
+const orderOf = ({ state, sinceMillis, partition, offset, topic }: ParkedKeys.ParkedKey) =>
   [ParkedKeys.states.indexOf(state), sinceMillis, partition, offset, topic] as const
 
-type Place = ReturnType<typeof placeOf>
+type Order = ReturnType<typeof orderOf>
 
-const compare = (a: Place, b: Place): number => {
+const compare = (a: Order, b: Order): number => {
   const at = a.findIndex((part, index) => part !== b[index])
   return at === -1 ? 0 : a[at]! < b[at]! ? -1 : 1
 }
 
 const form = /^([0-2])\.(\d{1,16})\.(\d{1,10})\.(\d{1,19})\.([\w.-]{1,249})$/
 
-const placeIn = (cursor: string): Place | undefined => {
+const orderIn = (cursor: string): Order | undefined => {
   const [, state, since, partition, offset, topic] = form.exec(cursor) ?? []
   if (state === undefined || since === undefined || partition === undefined) return undefined
   if (offset === undefined || topic === undefined) return undefined
@@ -62,8 +62,8 @@ export const pageOf = (
   { limit = keysOfPage, page }: Page,
   payload: Payload
 ): Answers.AllParked => {
-  const from = page === undefined ? undefined : placeIn(page)
-  const sorted = all.map((key) => ({ key, place: placeOf(key) })).sort((a, b) => compare(a.place, b.place))
+  const from = page === undefined ? undefined : orderIn(page)
+  const sorted = all.map((key) => ({ key, place: orderOf(key) })).sort((a, b) => compare(a.place, b.place))
   const rest = from === undefined ? sorted : sorted.filter(({ place }) => compare(place, from) > 0)
   const shown = rest.slice(0, limit)
   const last = rest.length > shown.length ? shown.at(-1) : undefined
