@@ -17,22 +17,27 @@ export interface Given {
   /** Values that are dead-lettered without a retry. */
   readonly wrong?: ReadonlyArray<string>
   readonly tiers?: ReadonlyArray<`${number} seconds`>
+  /** How long the handler takes for a value, in milliseconds. */
+  readonly takes?: Readonly<Record<string, number>>
+  /** The tier's limit of handlers. */
+  readonly concurrency?: number
 }
 
 /** A binding of topic `orders`, and the values that it has handled, in order. */
-export const keyed = ({ order = "key", perKey = {}, fails = {}, wrong = [], tiers = ["10 seconds"] }: Given) => {
+export const keyed = ({ order = "key", perKey = {}, fails = {}, wrong = [], takes = {}, ...given }: Given) => {
+  const { tiers = ["10 seconds"], concurrency = 1 } = given
   const handled: Array<string> = []
   const left = new Map(Object.entries(fails))
   const binding = Binding.make("orders", {
     ...{ topic: "orders", groupId: "billing", value: Serde.string },
     ...{ orderingMode: "PER_KEY", processingOrder: order, perKey },
     retry: RetryPolicy.tiered({
-      tiers: tiers.map((delay) => ({ delay, maxAttempts: 1 })),
+      tiers: tiers.map((delay) => ({ delay, maxAttempts: 1, concurrency })),
       blocking: { maxAttempts: 1 }
     }),
     onError: { Down: Route.retry, Wrong: Route.deadLetter("wrong") },
     handler: ({ value }): Effect.Effect<void, Down | Wrong> =>
-      Effect.suspend((): Effect.Effect<void, Down | Wrong> => {
+      Effect.flatMap(Effect.sleep(takes[value] ?? 0), (): Effect.Effect<void, Down | Wrong> => {
         const times = left.get(value) ?? 0
         left.set(value, times - 1)
         if (wrong.includes(value)) return Effect.fail(new Wrong())

@@ -215,7 +215,8 @@ export class OrderBook {
   #operation(entry: Entry): void {
     switch (entry._tag) {
       case "ProcessStarted":
-        return this.#members.started(entry.process)
+        this.#members.started(entry.process)
+        return
       case "ProcessStopping":
         this.#givingUp.add(entry.process)
         if (this.#paused.size > 0) this.#disturb("a pause while a process stopped")

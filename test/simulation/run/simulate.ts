@@ -40,6 +40,8 @@ export interface Outcome {
 
 /** Time limits, in virtual time. */
 const settleLimitMillis = 20 * 60_000
+/** A key whose records fail one after the other waits for each of them. */
+const settleOrderLimitMillis = 6 * 60 * 60_000
 /** A producer, also of a killed process, gives up undelivered records after two minutes. */
 const cleanUpMillis = 3 * 60_000
 const idleLimitMillis = 6 * 60_000
@@ -282,7 +284,8 @@ const faultPeriod = Effect.fnUntraced(function* (world: World) {
 /** Operators restart and resume everything until every record is published and read, or the time limit is reached. */
 const settle = Effect.fnUntraced(function* (world: World) {
   const { machines, scenario, memory } = world
-  for (let waited = 0; waited < settleLimitMillis; waited += pollMillis) {
+  const limitMillis = isPerKey(scenario) ? settleOrderLimitMillis : settleLimitMillis
+  for (let waited = 0; waited < limitMillis; waited += pollMillis) {
     for (const service of servicesOf(scenario)) {
       const own = machines.filter((machine) => machine.service === service)
       if (!own.some((machine) => machine.isUp)) yield* own[0]!.start()

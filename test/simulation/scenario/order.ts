@@ -1,6 +1,6 @@
 /**
- * Draws a scenario of order per key through retry topics: few keys, so that records wait behind others of their key, and one owner of all partitions at a time, with
- * crashes, handovers and faults. In calm seeds nothing happens: no key may wait for another one. In gentle ones partitions are given up in time: nothing is handled twice.
+ * Draws a scenario of order per key through retry topics: few keys, so that records wait behind others of their key, with crashes, handovers
+ * and faults. In calm seeds nothing happens: no key may wait for another one. In gentle ones partitions are given up in time: nothing is handled twice.
  */
 import { breakerOf, faults } from "./base.ts"
 import * as Random from "./random.ts"
@@ -15,15 +15,16 @@ export const drawOrder = (seed: number): Scenario => {
     [3, "gentle"],
     [5, "rough"]
   ] as const)
-  const calm = nature === "calm"
   const isRough = nature === "rough"
   const faultPeriodMillis = random.between(20, 80) * 1000
   const intensity = isRough ? random.pick([0, 0, 0.3, 0.3, 1]) : 0
   const plan = drawBinding(random, nature)
+  const processes = drawProcesses(random, plan)
   const actions = [
     ...workload(random, plan, nature, faultPeriodMillis),
-    ...(calm ? [start(0, 0)] : turns(random, isRough, faultPeriodMillis)),
-    ...(isRough ? pauses(random, faultPeriodMillis) : [])
+    ...(nature === "calm" ? processes.map((_, process) => start(process, 0)) : []),
+    ...(nature === "calm" ? [] : lives(random, processes.length, isRough, faultPeriodMillis)),
+    ...(isRough ? pauses(random, processes.length, faultPeriodMillis) : [])
   ]
   return {
     seed,
@@ -33,10 +34,7 @@ export const drawOrder = (seed: number): Scenario => {
     transactionLatencyMillis: 0,
     maxRecordsPerChunk: random.pick([3, 10, 40, 500]),
     bindings: [plan],
-    processes: [
-      { concurrency: 1, service: 0 },
-      { concurrency: 1, service: 0 }
-    ],
+    processes,
     actions: actions.sort((a, b) => a.atMillis - b.atMillis),
     faults: intensity === 0 ? { seed, faults: [] } : faults(random, seed, intensity, faultPeriodMillis),
     intensity,
@@ -57,7 +55,7 @@ const drawBinding = (random: Random.Random, nature: Nature): BindingPlan => ({
   topic: "orders",
   otherTopics: random.happens(0.2) ? [secondTopic] : [],
   groupId: "orders-readers",
-  partitions: random.pick([1, 1, 1, 2, 3]),
+  partitions: random.pick([1, 1, 2, 3, 4]),
   listener: "single",
   verdict: "none",
   processingOrder: random.pick(["partition", "key"] as const),
@@ -137,7 +135,6 @@ const workload = (
 const fine = (random: Random.Random): Behaviour => ({ _tag: "Fine", millis: random.pick([0, 0, 20]) })
 
 const drawBehaviour = (random: Random.Random, plan: BindingPlan, nature: Nature): Behaviour => {
-  const calm = nature === "calm"
   const millis = random.weighted([
     [6, 0],
     [3, 20],
@@ -166,35 +163,38 @@ const drawBehaviour = (random: Random.Random, plan: BindingPlan, nature: Nature)
 
 const start = (process: number, atMillis: number): Action => ({ _tag: "Start", atMillis, process })
 
-/** One process has everything, restarts, crashes, or makes room for the other one. At the end one of them runs. */
-const turns = (random: Random.Random, isRough: boolean, faultPeriodMillis: number): ReadonlyArray<Action> => {
-  let owner = 0
-  let atMillis = random.happens(0.6) ? 0 : random.between(0, faultPeriodMillis / 4)
-  const actions: Array<Action> = [start(owner, atMillis)]
-  for (let left = isRough ? random.pick([0, 1, 2, 4, 6]) : random.between(2, 8); left > 0; left--) {
-    atMillis += random.between(1, faultPeriodMillis / 4)
-    const end = isRough && random.happens(0.5) ? "Kill" : "Stop"
-    const before = owner
-    if (random.happens(0.5)) {
-      // Both are there for a while: units that are not whole do not run.
-      owner = 1 - owner
-      actions.push(start(owner, atMillis))
-      atMillis += random.between(1, 10_000)
-      actions.push({ _tag: end, atMillis, process: before })
-    } else {
-      actions.push({ _tag: end, atMillis, process: owner })
+/** Up to four members. More than there are partitions have nothing to do. */
+const drawProcesses = (random: Random.Random, { partitions }: BindingPlan): Scenario["processes"] => {
+  const concurrency = 1
+  return Array.from({ length: random.between(1, Math.min(3, partitions + 1)) }, () => ({ concurrency, service: 0 }))
+}
+
+/** Processes restart, crash, come and go. */
+const lives = (
+  random: Random.Random,
+  processes: number,
+  isRough: boolean,
+  faultPeriodMillis: number
+): ReadonlyArray<Action> => {
+  const actions: Array<Action> = []
+  for (let process = 0; process < processes; process++) {
+    let atMillis = random.happens(0.6) ? 0 : random.between(0, faultPeriodMillis / 4)
+    actions.push(start(process, atMillis))
+    for (let left = isRough ? random.pick([0, 1, 2, 4]) : random.between(1, 6); left > 0; left--) {
+      atMillis += random.between(1, faultPeriodMillis / 4)
+      actions.push({ _tag: isRough && random.happens(0.5) ? "Kill" : "Stop", atMillis, process })
       atMillis += random.between(0, 10_000)
-      actions.push(start(owner, atMillis))
+      actions.push(start(process, atMillis))
     }
   }
   return actions
 }
 
-const pauses = (random: Random.Random, faultPeriodMillis: number): ReadonlyArray<Action> => {
+const pauses = (random: Random.Random, processes: number, faultPeriodMillis: number): ReadonlyArray<Action> => {
   const actions: Array<Action> = []
   for (let left = random.pick([0, 0, 1, 2]); left > 0; left--) {
     const atMillis = random.between(0, faultPeriodMillis)
-    const process = random.between(0, 1)
+    const process = random.between(0, processes - 1)
     actions.push({ _tag: "Pause", atMillis, process, binding: 0 })
     actions.push({ _tag: "Resume", atMillis: atMillis + random.between(1, 20_000), process, binding: 0 })
   }

@@ -5,13 +5,26 @@ import type * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { OrderedPart } from "../partition/orderedPart.ts"
 import type { ResultWithCopy } from "../record/deliveryResult.ts"
-import type { Unit } from "./unit.ts"
+import type { Claims } from "./claims.ts"
+import type { KeyTable } from "./keyTable.ts"
+
+/** The unit, as its parts call it. */
+export interface WholeUnit {
+  readonly table: KeyTable
+  readonly claims: ReadonlyArray<Claims>
+  readonly onBeside: (effect: Effect.Effect<unknown>) => void
+  readonly takeMain: (record: ConsumerRecord, sequence: number) => boolean
+  readonly takeTier: (part: number, record: ConsumerRecord, sequence: number) => boolean
+  readonly park: (part: number, record: ConsumerRecord, sequence: number, result: ResultWithCopy) => ResultWithCopy
+  readonly finish: (part: number, sequence: number) => void
+  readonly relock: (part: number, from: bigint) => ReadonlyArray<Effect.Effect<unknown>>
+}
 
 export class MainPart implements OrderedPart {
   readonly room: Effect.Effect<void>
-  readonly #unit: Unit
+  readonly #unit: WholeUnit
 
-  constructor(unit: Unit) {
+  constructor(unit: WholeUnit) {
     this.#unit = unit
     this.room = unit.table.room
   }
@@ -57,10 +70,10 @@ export class RetryPart implements OrderedPart {
   readonly freedTo = 0n
   readonly hasRoom = true
   readonly room: Effect.Effect<void>
-  readonly #unit: Unit
+  readonly #unit: WholeUnit
   readonly #part: number
 
-  constructor(unit: Unit, part: number) {
+  constructor(unit: WholeUnit, part: number) {
     this.#unit = unit
     this.#part = part
     this.room = unit.table.room

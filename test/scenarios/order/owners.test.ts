@@ -1,0 +1,178 @@
+/** Order per key from one owner of a unit to the next: what is said, what is believed, and what is found again. */
+import { assert, describe } from "@effect/vitest"
+import type { ConsumerRecord } from "@eventbus/core"
+import { FaultPlan, MemoryBroker } from "@eventbus/testkit"
+import { Effect } from "effect"
+import { advance, bytes, headersOf, inTime, scenario, start } from "../bus.ts"
+import { keyed, publishKeyed } from "./keys.ts"
+
+const ready = Effect.flatMap(MemoryBroker.MemoryBroker, (memory) => memory.createTopic("orders"))
+
+const tier = "orders.retry-1"
+const kind = "x-eventbus-order-kind"
+
+/** The locks in the retry topic, oldest first. */
+const locks = Effect.flatMap(MemoryBroker.MemoryBroker, (memory) =>
+  Effect.map(memory.log(tier, 0), (log) => log.filter((record) => record.key !== null && headersOf(record).has(kind)))
+)
+
+/** The record with other headers of order per key. */
+const changed = ({ key, value, headers }: ConsumerRecord.ConsumerRecord, by: Readonly<Record<string, string>>) => ({
+  ...{ key, value },
+  headers: headers.map((header) => {
+    const given = by[header.key.replace("x-eventbus-order-", "")]
+    return header.key.startsWith("x-eventbus-order-") && given !== undefined
+      ? { key: header.key, value: bytes(given) }
+      : header
+  })
+})
+
+describe("owners of keys", () => {
+  for (const order of ["partition", "key"] as const) {
+    scenario(`PKO-01 ${order}: a lock that waits outlasts owners that come and go`, () =>
+      Effect.gen(function* () {
+        yield* ready
+        const first = keyed({ order, fails: { a1: 1 }, tiers: ["60 seconds"] })
+        const app = yield* start(first.binding)
+        yield* publishKeyed("a1", "a2", "b1")
+        yield* advance("1 second")
+        yield* app.close
+        for (let owner = 0; owner < 3; owner++) {
+          const between = keyed({ order, tiers: ["60 seconds"] })
+          const running = yield* start(between.binding)
+          yield* advance("5 seconds")
+          yield* running.close
+          assert.deepStrictEqual(between.handled, [])
+        }
+        const last = keyed({ order, tiers: ["60 seconds"] })
+        yield* start(last.binding)
+        yield* advance("60 seconds")
+        assert.deepStrictEqual(last.handled, ["a1", "a2"])
+      })
+    )
+
+    scenario(`PKO-02 ${order}: a key that is done to the end of the topic is not handled again by the next owner`, () =>
+      Effect.gen(function* () {
+        yield* ready
+        // The lock of b stays in front of that of a: a is not free when it is done.
+        const first = keyed({ order, perKey: { onDeadLetter: "hold" }, wrong: ["b1"], fails: { a1: 1 } })
+        const app = yield* start(first.binding)
+        yield* publishKeyed("b1", "a1", "a2")
+        yield* advance("11 seconds")
+        yield* inTime(app.close)
+        assert.deepStrictEqual(first.handled, ["a1", "a2"])
+        const { binding, handled } = keyed({ order, perKey: { onDeadLetter: "hold" } })
+        yield* start(binding)
+        yield* advance("30 seconds")
+        assert.deepStrictEqual(handled, [])
+      })
+    )
+  }
+
+  scenario(
+    "PKO-02 what stands before records that a free key has done is handled while the partition is given up",
+    () =>
+      Effect.gen(function* () {
+        yield* ready
+        const first = keyed({ fails: { a1: 1 }, takes: { b1: 18_000, b2: 1_000 } })
+        const app = yield* start(first.binding)
+        yield* publishKeyed("b1", "b2", "a1", "a2")
+        yield* advance("12 seconds")
+        // b1 is in work, a1 and a2 are done, and a is free.
+        yield* inTime(app.close, "1 second")
+        assert.deepStrictEqual(first.handled, ["a1", "a2", "b1", "b2"])
+        const { binding, handled } = keyed({})
+        yield* start(binding)
+        yield* advance("30 seconds")
+        assert.deepStrictEqual(handled, [])
+      })
+  )
+
+  scenario("PKO-01 a superseded lock is found again where its successor has not arrived", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const first = keyed({ fails: { a1: 1 }, takes: { a2: 1_000 } })
+      const app = yield* start(first.binding)
+      yield* publishKeyed("a1", "a2", "a3")
+      yield* advance("10500 millis")
+      // While a2 is in work: its lock says that a3 is next.
+      yield* inTime(app.close, "1 second")
+      assert.deepStrictEqual(first.handled, ["a1", "a2"])
+      const second = keyed({ fails: { a3: 9 }, takes: { a3: 1_000 } })
+      const going = yield* start(second.binding)
+      for (let nth = 1; nth <= 3; nth++)
+        yield* memory.addFault(FaultPlan.nth(nth, { operation: "produce", topic: tier }, { _tag: "LoseRequest" }))
+      // a3 fails, its lock does not arrive, and the superseded one is read.
+      yield* advance("20 seconds")
+      yield* inTime(going.close)
+      const third = keyed({})
+      yield* start(third.binding)
+      yield* advance("60 seconds")
+      assert.deepStrictEqual(third.handled, ["a3"])
+    })
+  )
+
+  scenario("PKO-01 a key drains although the answer for its lock comes after its retry", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const { binding, handled } = keyed({ fails: { a1: 1, a2: 1 }, takes: { a2: 500 }, tiers: ["1 seconds"] })
+      yield* start(binding)
+      yield* publishKeyed("a1", "a2", "a3")
+      yield* advance("1200 millis")
+      yield* memory.addFault(
+        FaultPlan.nth(1, { operation: "produce", topic: tier }, { _tag: "Delay", duration: "20 seconds" })
+      )
+      yield* advance("60 seconds")
+      assert.deepStrictEqual(handled, ["a1", "a2", "a3"])
+    })
+  )
+
+  scenario("PKO-09 a lock that a former owner publishes late is void", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const first = yield* start(keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] }).binding)
+      yield* publishKeyed("a1", "a2", "a3")
+      yield* advance("1 second")
+      const [lock] = yield* locks
+      yield* inTime(first.close)
+      const second = yield* start(keyed({ tiers: ["60 seconds"] }).binding)
+      yield* advance("1 second")
+      // The first owner says that a1 and a2 are done. The second one does not know of it.
+      yield* memory.append(tier, 0, [changed(lock!, { offset: "2", hop: "1", next: "3" })])
+      yield* inTime(second.close)
+      const third = keyed({ tiers: ["60 seconds"] })
+      yield* start(third.binding)
+      yield* advance("120 seconds")
+      assert.deepStrictEqual(third.handled, ["a1", "a2", "a3"])
+    })
+  )
+
+  for (const [title, change] of [
+    ["of another group", { bond: "memory//orders/0/others" }],
+    ["of another partition", { bond: "memory//orders/7/billing" }],
+    ["with an offset that is no number", { offset: "-5" }],
+    ["beyond the end of its source", { offset: "900" }]
+  ] as const) {
+    scenario(`PKO-09 a lock ${title} changes nothing`, () =>
+      Effect.gen(function* () {
+        yield* ready
+        const memory = yield* MemoryBroker.MemoryBroker
+        const first = yield* start(keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] }).binding)
+        yield* publishKeyed("a1", "a2", "a3")
+        yield* advance("1 second")
+        const [lock] = yield* locks
+        yield* memory.append(tier, 0, [
+          { ...changed(lock!, { hop: "50", kind: "next", offset: "2", ...change }), value: null }
+        ])
+        yield* inTime(first.close)
+        const { binding, handled } = keyed({ tiers: ["60 seconds"] })
+        yield* start(binding)
+        yield* advance("120 seconds")
+        assert.deepStrictEqual(handled, ["a1", "a2", "a3"])
+      })
+    )
+  }
+})
