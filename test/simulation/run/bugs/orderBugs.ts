@@ -2,12 +2,11 @@
  * Planted bugs about order per key: each switches off one rule of its protocol, inside the connector.
  */
 import { Effect } from "effect"
-import type { Entry } from "../../../../packages/core/src/internal/order/entry.ts"
 import { Unit } from "../../../../packages/core/src/internal/order/unit.ts"
 import type { Scenario } from "../../scenario/Scenario.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
-type Methods = "adopt" | "drain" | "evict" | "hold" | "park" | "release" | "roll" | "takeMain" | "takeTier"
+type Methods = "adopt" | "drain" | "evict" | "hold" | "park" | "roll" | "takeMain"
 
 /** Puts a method in the place of one of all units, until the answer is called. */
 const inPlaceOf =
@@ -21,9 +20,6 @@ const inPlaceOf =
     return () => Object.assign(Unit.prototype, { [method]: original })
   }
 
-const isReleasable = ({ isIdle, isGone, move, slot, hasFollowers }: Entry): boolean =>
-  isIdle && !isGone && move === undefined && slot !== undefined && !hasFollowers
-
 /** The own epoch of a member, as far as its generation tells it. */
 const epochOf = (generation: number): number => generation * 2 ** 20
 
@@ -35,24 +31,6 @@ const isGentle = ({ faults, actions, outage }: Scenario): boolean =>
   actions.some(({ _tag }) => _tag === "Stop")
 
 export const orderBugs: ReadonlyArray<PlantedBug> = [
-  {
-    title: "sets a key free although its lock is not the first of its tier",
-    seenBy: ["order-twice"],
-    needs: isGentle,
-    plant: inPlaceOf(
-      "release",
-      (original) =>
-        function () {
-          original.call(this)
-          for (const entry of this.table.values()) {
-            if (!isReleasable(entry)) continue
-            entry.isGone = true
-            this.finishSlot(entry.slot!)
-            this.table.delete(entry.key)
-          }
-        }
-    )
-  },
   {
     title: "commits its own epoch instead of the one in force at the offset",
     seenBy: ["order-covered", "order-overtaken", "losses"],

@@ -61,6 +61,8 @@ export class Unit {
   /** Keys with followers that are in the source alone. */
   readonly evicted = new Set<Entry>()
   readonly #room = Latch.makeUnsafe(true)
+  /** Open once everything is said that is done. Undefined until the unit is given up. */
+  #givenUp: Latch.Latch | undefined
   /** Behind the last record that is done of a key that is free. */
   freedTo = 0n
   /** Free keys that the main topic has not passed yet. They do not count. */
@@ -263,8 +265,8 @@ export class Unit {
 
   /** A record that has just failed in the main topic may have followers that no scheduler has asked about. */
   #firstBehind(entry: Entry, { kind, offset }: LockTarget): bigint {
-    if (entry.hop === 0 && entry.kind === undefined) return offset + 1n
     const least = kind === "next" ? offset : offset + 1n
+    if (entry.hop === 0 && entry.kind === undefined) return least
     return this.mainPosition > least ? this.mainPosition : least
   }
 
@@ -559,6 +561,10 @@ export class Unit {
 
   /** Says what is done, so that the next owner repeats nothing: the locks of keys move that are done beyond them, or hold others back (the exception to ruling 17). */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() => {
+    // A stop and a revocation may give it up at once: neither ends before the locks are answered.
+    if (this.#givenUp !== undefined) return this.#givenUp.await
+    const givenUp = Latch.makeUnsafe(false)
+    this.#givenUp = givenUp
     this.release()
     const moving = Array.from(this.table.values()).filter(
       (entry) =>
@@ -567,7 +573,11 @@ export class Unit {
         !entry.awaitsLetter &&
         (entry.doneTo > entry.offset || this.#holdsBack(entry))
     )
-    return Effect.forEach(moving, (entry) => this.#renew(entry), { concurrency: "unbounded", discard: true })
+    const moved = Effect.forEach(moving, (entry) => this.#renew(entry), { concurrency: "unbounded", discard: true })
+    return Effect.ensuring(
+      moved,
+      Effect.sync(() => givenUp.openUnsafe())
+    )
   })
 
   /** Whether a lock that waits for no delivery keeps what is finished behind it from being committed. */
