@@ -92,24 +92,50 @@ describe("owners of keys", () => {
     Effect.gen(function* () {
       yield* ready
       const memory = yield* MemoryBroker.MemoryBroker
-      const first = keyed({ fails: { a1: 1 }, takes: { a2: 1_000 } })
+      const first = keyed({ fails: { a1: 1, b1: 1 }, takes: { a2: 1_000 } })
       const app = yield* start(first.binding)
       yield* publishKeyed("a1", "a2", "a3")
-      yield* advance("10500 millis")
-      // While a2 is in work: its lock says that a3 is next.
+      yield* advance("5 seconds")
+      yield* publishKeyed("b1")
+      yield* advance("5500 millis")
+      // While a2 is in work: the lock of a says that a3 is next. It stands behind that of b, which waits.
       yield* inTime(app.close, "1 second")
       assert.deepStrictEqual(first.handled, ["a1", "a2"])
       const second = keyed({ fails: { a3: 9 }, takes: { a3: 1_000 } })
       const going = yield* start(second.binding)
       for (let nth = 1; nth <= 3; nth++)
         yield* memory.addFault(FaultPlan.nth(nth, { operation: "produce", topic: tier }, { _tag: "LoseRequest" }))
-      // a3 fails, its lock does not arrive, and the superseded one is read.
-      yield* advance("20 seconds")
+      // a3 fails, its lock does not arrive, b1 is handled, and the superseded lock is read.
+      yield* advance("10 seconds")
+      assert.deepStrictEqual(second.handled, ["b1"])
       yield* inTime(going.close)
       const third = keyed({})
       yield* start(third.binding)
       yield* advance("60 seconds")
       assert.deepStrictEqual(third.handled, ["a3"])
+    })
+  )
+
+  scenario("PKO-01 the record behind a dead letter that arrives while its partition is given up is found again", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const app = yield* start(keyed({ wrong: ["a1"] }).binding)
+      yield* memory.addFault(
+        FaultPlan.nth(1, { operation: "produce", topic: "orders.DLT" }, { _tag: "Delay", duration: "3 seconds" })
+      )
+      yield* publishKeyed("a1")
+      yield* advance("1 second")
+      yield* inTime(app.close, "1 second")
+      yield* publishKeyed("a2")
+      // It does not get done with a2, and has committed behind it.
+      const second = yield* start(keyed({ takes: { a2: 600_000 } }).binding)
+      yield* advance("10 seconds")
+      yield* inTime(second.close)
+      const { binding, handled } = keyed({})
+      yield* start(binding)
+      yield* advance("30 seconds")
+      assert.deepStrictEqual(handled, ["a2"])
     })
   )
 

@@ -2,7 +2,6 @@
  * Planted bugs about order per key: each switches off one rule of its protocol, inside the connector.
  */
 import { Effect } from "effect"
-import type { Entry } from "../../../../packages/core/src/internal/order/entry.ts"
 import { KeyTable } from "../../../../packages/core/src/internal/order/keyTable.ts"
 import { Locks } from "../../../../packages/core/src/internal/order/locks.ts"
 import { Slots } from "../../../../packages/core/src/internal/order/slots.ts"
@@ -27,9 +26,6 @@ const inPlaceOf =
 
 const partitionOf = ({ options: { main, tiers } }: Unit, part: number) => (part === 0 ? main : tiers[part - 1]!)
 
-const isReleasable = ({ isIdle, isGone, move, slot, hasFollowers }: Entry): boolean =>
-  isIdle && !isGone && move === undefined && slot !== undefined && !hasFollowers
-
 /** The own epoch of a member, as far as its generation tells it. */
 const epochOf = (generation: number): number => generation * 2 ** 20
 
@@ -41,25 +37,6 @@ const isGentle = ({ faults, actions, outage }: Scenario): boolean =>
   actions.some(({ _tag }) => _tag === "Stop")
 
 export const orderBugs: ReadonlyArray<PlantedBug> = [
-  {
-    title: "sets a key free although its lock is not the first of its tier",
-    seenBy: ["order-twice"],
-    needs: isGentle,
-    plant: inPlaceOf(
-      Unit,
-      "release",
-      (original) =>
-        function () {
-          original.call(this)
-          for (const entry of this.table.values()) {
-            if (!isReleasable(entry)) continue
-            entry.isGone = true
-            partitionOf(this, entry.slot!.part).tracker.finish(entry.slot!.sequence)
-            this.table.forget(entry)
-          }
-        }
-    )
-  },
   {
     title: "commits its own epoch instead of the one in force at the offset",
     seenBy: ["order-covered", "order-overtaken", "losses"],

@@ -116,8 +116,8 @@ export class Locks {
 
   /** A record that has just failed in the main topic may have followers that no scheduler has asked about. */
   #firstBehind(entry: Entry, { kind, offset }: LockTarget): bigint {
-    if (entry.hop === 0 && entry.kind === undefined) return offset + 1n
     const least = kind === "next" ? offset : offset + 1n
+    if (entry.hop === 0 && entry.kind === undefined) return least
     const { mainPosition } = this.#table
     return mainPosition > least ? mainPosition : least
   }

@@ -283,6 +283,14 @@ export class Unit {
   // Given up
   /** Says what is done, so that the next owner repeats nothing: the locks of keys move that are done beyond them, or hold others back (the exception to ruling 17). */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() => {
+    this.#givenUp ??= Effect.runSync(Effect.cached(this.#sayWhatIsDone))
+    return this.#givenUp
+  })
+
+  // A stop and a revocation may give it up at once: neither ends before the locks are answered.
+  #givenUp: Effect.Effect<void> | undefined
+
+  readonly #sayWhatIsDone: Effect.Effect<void> = Effect.suspend(() => {
     this.release()
     const moving = Array.from(this.table.values()).filter(
       (entry) =>
