@@ -22,7 +22,8 @@ export const expire = (context: ConsumerContext<unknown>, unit: Unit): void => {
   const { holdForMillis } = context.definition.perKey
   for (const entry of unit.table.values()) {
     if (entry.held === undefined || !entry.isHeld) continue
-    if (nowMillis - heldSinceMillis(entry, entry.held) >= holdForMillis) unit.giveUpHeld(entry, unit.table.mainPosition)
+    if (nowMillis - heldSinceMillis(entry, entry.held) >= holdForMillis)
+      unit.heldKeys.giveUp(entry, unit.table.mainPosition)
   }
 }
 

@@ -8,14 +8,15 @@
  * `docs/invariants.md` has the invariants under "Order per key"; `docs/decisions/order-per-key.md` has the steps.
  */
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { OrderedPart } from "../partition/orderedPart.ts"
 import type { ResultWithCopy } from "../record/deliveryResult.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
 import { Claims } from "./claims.ts"
 import { Entry, type Slot, textOf } from "./entry.ts"
+import { HeldKeys } from "./heldKeys.ts"
 import { KeyTable } from "./keyTable.ts"
-import * as LockCopies from "./lockCopies.ts"
 import { Locks, rollAfter } from "./locks.ts"
 import { Slots } from "./slots.ts"
 import type { UnitOptions } from "./unitOptions.ts"
@@ -25,6 +26,7 @@ export class Unit {
   readonly options: UnitOptions
   readonly table: KeyTable
   readonly locks: Locks
+  readonly heldKeys: HeldKeys
   /** The parts of the unit; 0 is the main topic. */
   readonly parts: ReadonlyArray<OrderedPart>
   /** Of each retry topic. */
@@ -36,6 +38,8 @@ export class Unit {
   /** Runs an effect beside the loops of the partitions. */
   onBeside: (effect: Effect.Effect<unknown>) => void = () => {}
   readonly #slots: Slots
+  /** Open once everything is said that is done. Undefined until the unit is given up. */
+  #givenUp: Latch.Latch | undefined
 
   constructor(options: UnitOptions, epochs: ReadonlyArray<number>) {
     const { main, tiers, bodies, definition, committer } = options
@@ -45,8 +49,9 @@ export class Unit {
     this.#slots = new Slots([main, ...tiers], committer)
     this.locks = new Locks(options, this.table, this.#slots, {
       onFinished: () => this.release(),
-      onHeld: (entry, record) => this.#held(entry, record)
+      onHeld: (entry, record) => this.heldKeys.hold(entry, record)
     })
+    this.heldKeys = new HeldKeys(this)
     this.parts = [new MainPart(this), ...tiers.map((_, index) => new RetryPart(this, index + 1))]
   }
 
@@ -134,14 +139,14 @@ export class Unit {
     }
     const entry = this.table.get(textOf(record.key!))
     if (!OrderHeaders.isLock(read)) {
-      if (entry !== undefined) this.command(entry, read)
+      if (entry !== undefined) this.heldKeys.command(entry, read)
       return this.#pass(slot)
     }
     if (entry === undefined || !isLockOf(entry, read)) return this.#superseded(entry, slot)
     entry.adopted = true
     this.#slots.hold(entry, slot)
     if (read.kind === "retry") return false
-    if (read.kind === "held") this.#held(entry, record)
+    if (read.kind === "held") this.heldKeys.hold(entry, record)
     this.release()
     return true
   }
@@ -242,55 +247,13 @@ export class Unit {
       })
   }
 
-  // Held records
-  /** Takes a decision about the record that a key is held by. While its lock is on its way, or not read yet, the decision waits for it. False when the key is not held at this offset. */
-  command(entry: Entry, { kind, offset }: OrderHeaders.Command): boolean {
-    if (!entry.isHeld || entry.offset !== offset || this.stopping) return false
-    entry.decision = kind
-    this.#decide(entry)
-    return true
-  }
-
-  /** The record is stored, or read again. Nothing is left to decide where the key has gone on meanwhile. */
-  #held(entry: Entry, record: ConsumerRecord): void {
-    if (entry.doneTo > entry.offset || entry.isDraining) return
-    entry.held = record
-    this.#decide(entry)
-  }
-
-  #decide(entry: Entry): void {
-    const { decision } = entry
-    if (decision === undefined || entry.held === undefined) return
-    entry.decision = undefined
-    if (decision === "skip-held") this.giveUpHeld(entry, entry.offset)
-    else this.#reopen(entry)
-  }
-
-  /** The held record becomes a dead letter, and so does what follows below an offset. The main topic may not have come to the held record again. */
-  giveUpHeld(entry: Entry, to: bigint): void {
-    const behind = entry.offset + 1n
-    entry.blockedTo = to > behind ? to : behind
-    this.#reopen(entry)
-  }
-
-  /** The held record is the first of those that follow. */
-  #reopen(entry: Entry): void {
-    if (entry.held === undefined) return
-    this.table.addFirst(entry, LockCopies.headOf(this.options, entry.offset, entry.held))
-    this.drain(entry)
-  }
-
   // Given up
   /** Says what is done, so that the next owner repeats nothing: the locks of keys move that are done beyond them, or hold others back (the exception to ruling 17). */
   readonly giveUp: Effect.Effect<void> = Effect.suspend(() => {
-    this.#givenUp ??= Effect.runSync(Effect.cached(this.#sayWhatIsDone))
-    return this.#givenUp
-  })
-
-  // A stop and a revocation may give it up at once: neither ends before the locks are answered.
-  #givenUp: Effect.Effect<void> | undefined
-
-  readonly #sayWhatIsDone: Effect.Effect<void> = Effect.suspend(() => {
+    // A stop and a revocation may give it up at once: neither ends before the locks are answered.
+    if (this.#givenUp !== undefined) return this.#givenUp.await
+    const givenUp = Latch.makeUnsafe(false)
+    this.#givenUp = givenUp
     this.release()
     const moving = Array.from(this.table.values()).filter(
       (entry) =>
@@ -299,7 +262,14 @@ export class Unit {
         !entry.awaitsLetter &&
         (entry.doneTo > entry.offset || this.#slots.holdsBack(entry))
     )
-    return Effect.forEach(moving, (entry) => this.locks.renew(entry), { concurrency: "unbounded", discard: true })
+    const moved = Effect.forEach(moving, (entry) => this.locks.renew(entry), {
+      concurrency: "unbounded",
+      discard: true
+    })
+    return Effect.ensuring(
+      moved,
+      Effect.sync(() => givenUp.openUnsafe())
+    )
   })
 }
 

@@ -99,7 +99,7 @@ const give = (
   const { owned, key } = listed
   const command = { kind: verbs[kind], offset: key.offset }
   if (owned === undefined) return Effect.as(write(broker, listed, command), "owner")
-  return Effect.sync(() => (owned.unit.command(owned.entry, command) ? "here" : undefined))
+  return Effect.sync(() => (owned.unit.heldKeys.command(owned.entry, command) ? "here" : undefined))
 }
 
 /** An operator waits for it. */
