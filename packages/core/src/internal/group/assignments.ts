@@ -144,7 +144,10 @@ const revoke = Effect.fnUntraced(function* <R>(
   { scope, deletedTopics, isStopping }: Surroundings
 ) {
   const { context } = partitions.options
-  for (const entry of entries) report(context, entry.partition, { _tag: "PartitionRevoked" })
+  for (const entry of entries) {
+    entry.isRevoked = true
+    report(context, entry.partition, { _tag: "PartitionRevoked" })
+  }
   // The other parts of their units stop with them, and wait for a new unit behind that.
   const companions = companionsOf(partitions, entries)
   for (const entry of [...entries, ...companions]) startDraining(entry)
@@ -156,7 +159,7 @@ const revoke = Effect.fnUntraced(function* <R>(
       report(context, partition, { _tag: "PartitionReleased", committed: partition.committed })
     }
     yield* deletedTopics.revoked(owned.map(({ partition }) => partition))
-    const staying = companions.filter(({ partition }) => partition.owned())
+    const staying = companions.filter(({ partition, isRevoked }) => partition.owned() && !isRevoked)
     yield* Running.closeAll(partitions, [...owned, ...staying])
     // Before the release: a partition that is lost meanwhile must be found, and a stop closes what is open when it begins.
     if (!isStopping()) yield* Effect.forEach(staying, ({ partition }) => Running.reopen(partitions, partition))

@@ -52,6 +52,8 @@ export interface RunningPartition {
   readonly fiber: Fiber.Fiber<void>
   /** The partition is revoked, or its consumer stops: it is not restarted. */
   isDraining: boolean
+  /** The partition is to be released: it does not open again, although another part of its unit may be released before it. */
+  isRevoked: boolean
 }
 
 /** The partitions of one consumer. */
@@ -110,7 +112,7 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
       Effect.forkIn(scope)
     )
     // One synchronous step, so that no pause can fall in between. Nothing is handled before the seek.
-    running.set(partition.key, { partition, scope, fiber, isDraining: false })
+    running.set(partition.key, { partition, scope, fiber, isDraining: false, isRevoked: false })
     context.metrics.partitionOpened(partition)
     partition.setReasons(options.bindingReasons(partition))
     if (options.units?.needs(partition)) partition.addReason("order")
