@@ -87,7 +87,7 @@ const rooms = {
     "console",
     "requests"
   ],
-  cli: ["console", "remote", "outbox", "dlt"],
+  cli: ["console", "held", "remote", "outbox", "dlt"],
   node: ["outbox"],
   messaging: ["kafka"]
 }
