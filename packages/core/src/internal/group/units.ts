@@ -92,7 +92,9 @@ const make = (options: UnitsOptions): Units => {
   const take = (partition: Partition): UnitParts => {
     const key = keyOf(partition)
     const source = Sources.ofTopic(definition, partition.topic).topic
-    const seat = seats.get(key) ?? new UnitParts(key, source, partition.partition)
+    const known = seats.get(key)
+    // A unit that has begun takes no new part: the other parts come again, too.
+    const seat = known === undefined || known.hasBegun ? new UnitParts(key, source, partition.partition) : known
     seats.set(key, seat)
     seat.parts.set(partition.topic, partition)
     return seat
