@@ -42,7 +42,7 @@ const panels: ReadonlyArray<Query> = [
   })
 ]
 
-/** A binding with everything that a metric tells of: successes, retries, dead letters, skips, a breaker that opens, a handler that is cut short. */
+/** Bindings with everything that a metric tells of: successes, retries, dead letters, skips, a breaker that opens, a handler that is cut short, order per key. */
 const eventful = Effect.gen(function* () {
   const memory = yield* MemoryBroker.MemoryBroker
   yield* memory.createTopic("orders")
@@ -61,6 +61,15 @@ const eventful = Effect.gen(function* () {
           if (value === "known") return new Known()
           return value === "down" && isDown ? new Down() : Effect.void
         })
+    })
+  )
+  yield* memory.createTopic("payments")
+  yield* start(
+    Binding.make("payments", {
+      topic: "payments",
+      groupId: "payments",
+      orderingMode: "PER_KEY",
+      handler: () => Effect.void
     })
   )
   yield* advance("20 minutes")

@@ -234,6 +234,7 @@ class FollowerRecord<R> implements RecordInWork<R>, StartGate {
       }
       reportSettled(context, this.partition, this.record, leaving)
       if (leaving.settlement === "Routed") {
+        if (unit.table.followers > 0) unit.table.followers--
         this.hasMoved = true
         if (move !== undefined) unit.locks.acknowledged(entry, move)
       } else {
