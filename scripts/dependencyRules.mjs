@@ -79,6 +79,7 @@ const rooms = {
     "outbox",
     "runs",
     "held",
+    "parked",
     "difference",
     "fleet",
     "audit",
@@ -86,7 +87,7 @@ const rooms = {
     "console",
     "requests"
   ],
-  cli: ["console", "remote", "outbox", "dlt"],
+  cli: ["console", "held", "remote", "outbox", "dlt"],
   node: ["outbox"],
   messaging: ["kafka"]
 }

@@ -16,7 +16,7 @@ interface Row {
 }
 
 /** The exported unions that events are alternatives of. */
-const eventUnions = ["EventBusEvent", "StrategyEvent", "UnreadableEvent"]
+const eventUnions = ["EventBusEvent", "StrategyEvent", "UnreadableEvent", "DecisionEvent"]
 
 /** The page of events, or undefined in a tree that has none. */
 export const eventsPage = (

@@ -14,6 +14,7 @@ import { Fleet } from "./pages/Fleet.tsx"
 import { Group } from "./pages/Group.tsx"
 import { Now } from "./pages/Now.tsx"
 import { Outbox } from "./pages/Outbox.tsx"
+import { Parked } from "./pages/Parked.tsx"
 import { Record } from "./pages/Record.tsx"
 import { Run } from "./pages/Run.tsx"
 import { Runs } from "./pages/Runs.tsx"
@@ -70,6 +71,8 @@ const Page = ({ route }: { readonly route: Route }) => {
           topic={route.topic}
         />
       )
+    case "parked":
+      return <Parked key={route.key} binding={route.key} />
     case "runs":
       return <Runs key={route.key} binding={route.key} />
     case "run":

@@ -18,6 +18,7 @@ import { held } from "./internal/held/heldEndpoints.ts"
 import * as Idempotency from "./internal/idempotency/idempotencyKey.ts"
 import { Guard, RefusedParameters, RequiredPermission } from "./internal/middlewares.ts"
 import { outbox } from "./internal/outbox/outboxEndpoints.ts"
+import { parked } from "./internal/parked/parkedEndpoints.ts"
 import * as Parameters from "./internal/requests/parameters.ts"
 import { withBody } from "./internal/requests/requestBody.ts"
 import * as SelectionBody from "./internal/requests/selectionBody.ts"
@@ -250,7 +251,7 @@ const letters = HttpApiGroup.make("letters").add(
 /** The API below a prefix. */
 export const make = (prefix: `/${string}` = "/eventbus") =>
   HttpApi.make("EventBusAdmin")
-    .add(bindings, held, deadLetters, letters, runs, outbox, audit)
+    .add(bindings, held, parked, deadLetters, letters, runs, outbox, audit)
     .middleware(RefusedParameters)
     .middleware(Guard)
     .prefix(prefix)

@@ -22,7 +22,7 @@ import { permissions } from "./internal/permissions.ts"
  *
  * - `view`: read states, figures, health and dead letter statistics.
  * - `view-payload`: see keys, values, headers and the messages of errors in answers about dead letters and dead events. A request needs `view` beside it. Each such answer is a line in the log.
- * - `operate`: start, stop, pause and resume; dead-letter records that hold their partition; pause and cancel runs over dead letters, and the work on dead events.
+ * - `operate`: start, stop, pause and resume; dead-letter records that hold their partition; retry and skip those that hold their key; pause and cancel runs over dead letters, and the work on dead events.
  * - `replay`: publish dead letters again, by plans and runs too, and rehearse that; replay dead events of the outbox.
  * - `transform`: let a named function of the binding repair dead letters on their way. A plan with one needs `replay` beside it.
  * - `discard`: purge dead letters, give them up, and bring those back that were given up; skip records that hold their partition; delete dead events of the outbox.

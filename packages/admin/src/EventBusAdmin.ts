@@ -34,6 +34,7 @@ import type { AdminFleet } from "./AdminFleet.ts"
 import type { AdminHeld } from "./AdminHeld.ts"
 import type { AdminLetters } from "./AdminLetters.ts"
 import type { AdminOutbox } from "./AdminOutbox.ts"
+import type { AdminParked } from "./AdminParked.ts"
 import type { AdminTransforms } from "./AdminTransforms.ts"
 import type * as Answers from "./Answers.ts"
 import * as AnswersOf from "./internal/answersOf.ts"
@@ -45,6 +46,7 @@ import * as LettersOfTopic from "./internal/lettersOfTopic.ts"
 import { type Shown, shownBy } from "./internal/masking.ts"
 import * as OutboxOperations from "./internal/outbox/outboxOperations.ts"
 import * as OutsideOperations from "./internal/outside/outsideOperations.ts"
+import * as ParkedOperations from "./internal/parked/parkedOperations.ts"
 import * as ProcessOperations from "./internal/process/processOperations.ts"
 import * as Rehearsals from "./internal/rehearsals.ts"
 import * as ReplayOperations from "./internal/runs/replayOperations.ts"
@@ -81,6 +83,7 @@ export class EventBusAdmin extends Context.Service<
     AdminAudit &
     AdminFleet &
     AdminHeld &
+    AdminParked &
     AdminTransforms & {
       /** Every binding, by key. Asks no broker. */
       readonly list: Effect.Effect<ReadonlyArray<Answers.BindingSummary>>
@@ -174,7 +177,7 @@ const makeOutside = Effect.fnUntraced(function* <R>({ bindings, ...masking }: Ou
   })
 })
 
-type Bindings = Pick<Outside.Outside, "snapshot" | "deadLetters" | "runs" | "requests">
+type Bindings = Pick<Outside.Outside, "snapshot" | "deadLetters" | "parked" | "runs" | "requests">
 
 /** The operations on what lies in Kafka, whichever process runs the bindings. */
 const onClusters = Effect.fnUntraced(function* (bindings: Bindings, shown: Shown) {
@@ -197,6 +200,7 @@ const onClusters = Effect.fnUntraced(function* (bindings: Bindings, shown: Shown
     ofTopic: (topic: string | undefined) => (topic === undefined ? ofAll : lettersOf(topic)),
     transforms: (name: string) => Effect.map(bindings.deadLetters(name), ({ transforms }) => transforms),
     outbox: yield* OutboxOperations.make(shown),
+    ...ParkedOperations.make(bindings, shown),
     ...{ ...(yield* FleetOperations.make(bindings)), ...(yield* AuditOperations.make) }
   }
 })

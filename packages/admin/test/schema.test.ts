@@ -85,6 +85,7 @@ describe("OPS-18 OpenAPI", () => {
           "GET /eventbus/bindings/{name}/dlt/runs/{id}",
           "GET /eventbus/bindings/{name}/dlt/stats",
           "GET /eventbus/bindings/{name}/held",
+          "GET /eventbus/bindings/{name}/parked",
           "GET /eventbus/bindings/{name}/permissions",
           "GET /eventbus/fleet",
           "GET /eventbus/health",
@@ -107,6 +108,8 @@ describe("OPS-18 OpenAPI", () => {
           "POST /eventbus/bindings/{name}/dlt/runs/{id}/resume",
           "POST /eventbus/bindings/{name}/held/{position}/dead-letter",
           "POST /eventbus/bindings/{name}/held/{position}/skip",
+          "POST /eventbus/bindings/{name}/parked/{position}/retry",
+          "POST /eventbus/bindings/{name}/parked/{position}/skip",
           "POST /eventbus/bindings/{name}/pause",
           "POST /eventbus/bindings/{name}/resume",
           "POST /eventbus/bindings/{name}/start",
@@ -148,7 +151,8 @@ describe("OPS-18 OpenAPI", () => {
         ...{ count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
         ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" },
         ...{ after: "1h", binding: "orders", reason: "x", topic: "orders", messages: "true" },
-        ...{ eventType: "Placed", aggregateType: "order", aggregateId: "o-1", next: "0" }
+        ...{ eventType: "Placed", aggregateType: "order", aggregateId: "o-1", next: "0" },
+        page: "0.1.2.3.orders"
       }
       // A text without a digit is neither a number nor a time nor a duration.
       const nonsense = fc.string({ unit: "grapheme" }).filter((text) => !/\d/.test(text))
@@ -190,7 +194,8 @@ describe("OPS-18 OpenAPI", () => {
         transform: fc.constantFrom(""),
         next: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20)),
         ...{ eventType: longOrBlank, aggregateType: longOrBlank, aggregateId: longOrBlank },
-        before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20))
+        before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20)),
+        page: fc.constantFrom("", "x", "1.", "3.1.2.3.orders", "0.1.2.3.a b")
       }
       const wrong = (name: string) => texts[name] ?? fc.oneof(nonsense, numbers.has(name) ? nasty : nastyTimes)
       await fc.assert(

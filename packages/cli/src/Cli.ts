@@ -18,7 +18,8 @@ import { consoleCommand } from "./internal/console/consoleCommand.ts"
 import { dlt } from "./internal/dlt/dltCommand.ts"
 import { CommandFailed, exitCodes } from "./internal/failures.ts"
 import { fleet } from "./internal/fleetCommand.ts"
-import { held } from "./internal/heldCommand.ts"
+import { held } from "./internal/held/heldCommand.ts"
+import { parked } from "./internal/held/parkedCommand.ts"
 import * as Lifecycle from "./internal/lifecycleCommands.ts"
 import { outbox } from "./internal/outbox/outboxCommand.ts"
 import * as Output from "./internal/output.ts"
@@ -28,11 +29,11 @@ import { status } from "./internal/statusCommand.ts"
 import { trail } from "./internal/trailCommand.ts"
 import { validate } from "./internal/validateCommand.ts"
 
-/** The command with its subcommands validate, plan, run, trail, dlt, held, outbox, audit, console, status, fleet, start, stop, pause and resume. */
+/** The command with its subcommands validate, plan, run, trail, dlt, held, parked, outbox, audit, console, status, fleet, start, stop, pause and resume. */
 export const command = Command.make("eventbus").pipe(
   Command.withDescription("Checks, explains, runs and operates the bindings of a configuration file."),
   Command.withSubcommands([
-    ...([validate, plan, runCommand, trail, dlt, held, outbox, audit, consoleCommand] as const),
+    ...([validate, plan, runCommand, trail, dlt, held, parked, outbox, audit, consoleCommand] as const),
     ...([status, fleet, Lifecycle.start, Lifecycle.stop, Lifecycle.pause, Lifecycle.resume] as const)
   ])
 )

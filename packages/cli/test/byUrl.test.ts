@@ -4,6 +4,7 @@ import { AdminWeb } from "@eventbus/admin"
 import { Binding, LetterTransform, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Effect, Fiber, Logger } from "effect"
 import { eventually, everything, Refused, start, token } from "../../admin/test/api.ts"
+import { held } from "../../admin/test/parkedOrders.ts"
 import * as DirectOperator from "../src/internal/dlt/directOperator.ts"
 import { jsonText } from "../src/internal/text.ts"
 import { withToken } from "./eventbus.ts"
@@ -117,6 +118,32 @@ describe("eventbus --url", () => {
         ])
           assert.strictEqual((yield* held("skip", "orders", ...args)).code, 2)
       })
+  )
+
+  it.live("PKO-05 parked lists the parked keys, and retries or skips exactly one that is held", () =>
+    Effect.gen(function* () {
+      const program = yield* held()
+      const url = yield* served(program.web)
+      const parked = (...args: ReadonlyArray<string>) => withToken(token, "parked", ...args, "--url", url)
+      const listed = yield* parked("list", "orders")
+      assert.match(
+        listed.out,
+        /^1 key is parked: 1 held, 0 waiting, 0 draining\n0@0 {2}orders {2}held {2}customer-a {2}since \S+ +1 behind it {2}Closed: no account \S+\n$/
+      )
+      const unknown = yield* parked("skip", "orders", "0@7", ...why)
+      assert.deepStrictEqual([unknown.code, unknown.out], [1, ""])
+      assert.include(unknown.err, "No key of binding 'orders' is parked at orders-0@7")
+      program.failing.clear()
+      const retried = yield* parked("retry", "orders", "0@0", ...why)
+      assert.deepStrictEqual([retried.code, retried.out], [0, "orders 0@0 is decided about: the process has begun\n"])
+      const none = yield* eventually(parked("list", "orders", "--json"), ({ out }) => JSON.parse(out).keys.length === 0)
+      assert.deepStrictEqual([none.code, program.handled], [0, ["b1", "a1", "a2"]])
+      for (const args of [
+        ["0@0", "--reason", " "],
+        ["7", ...why]
+      ])
+        assert.strictEqual((yield* parked("skip", "orders", ...args)).code, 2)
+    })
   )
 
   it.live("OPS-22 every answer about dead letters is that of the same command on the cluster", () =>

@@ -125,7 +125,7 @@ export class EventBusConnector extends Context.Service<
     readonly snapshot: (name: string) => Effect.Effect<BindingSnapshot, BindingLookupError>
     /** The commands of operators on a binding's dead letters: replays, statistics, purge. `DeadLetters.ofTopic` has those of one of several topics. */
     readonly deadLetters: (name: string) => Effect.Effect<DeadLetters, BindingLookupError>
-    /** The parked keys of a binding's group, and the decisions about those that are held. Fails with `NotOrderedPerKey` unless its `orderingMode` is `PER_KEY`. */
+    /** The parked keys of a binding's group, and the decisions about those that are held. Fails with `NotOrderedPerKey` for a binding that cannot have any. */
     readonly parked: (name: string) => Effect.Effect<ParkedKeys, BindingLookupError | NotOrderedPerKey>
     /** Plans over a binding's dead letters, and their runs: preview, apply, receipt. `Runs.ofTopic` has those of one of several topics. */
     readonly runs: (name: string) => Effect.Effect<Runs, BindingLookupError>
@@ -162,6 +162,20 @@ const decisionBy =
       Effect.andThen(find(name)),
       Effect.flatMap(({ container }) => container.decide(record, { kind, reason }))
     )
+
+type OnClusters = Pick<EventBusConnector["Service"], "deadLetters" | "parked" | "runs" | "requests">
+
+/** The operations on what lies in Kafka, in whatever state a binding is. */
+const onClustersBy = ({ find }: Pick<Registry.Registry, "find">): OnClusters => ({
+  deadLetters: (name) => Effect.map(find(name), ({ container }) => container.deadLetters),
+  parked: (name) => Effect.flatMap(find(name), ({ container }) => container.parked),
+  runs: (name) => Effect.map(find(name), ({ container }) => container.runs),
+  requests: (name) =>
+    Effect.map(find(name), ({ container: { definition, broker, hostname } }) => {
+      const { groupId, deadLetterTopic } = definition
+      return Requests.make({ broker, groupId, deadLetterTopic, hostname })
+    })
+})
 
 const make = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
@@ -223,14 +237,7 @@ const make = Effect.gen(function* () {
     deadLetter: decisionBy(registry)("dead-letter"),
     getState: (name) => Effect.map(registry.find(name), ({ container }) => container.state()),
     listBindings,
-    deadLetters: (name) => Effect.map(registry.find(name), ({ container }) => container.deadLetters),
-    parked: (name) => Effect.flatMap(registry.find(name), ({ container }) => container.parked),
-    runs: (name) => Effect.map(registry.find(name), ({ container }) => container.runs),
-    requests: (name) =>
-      Effect.map(registry.find(name), ({ container: { definition, broker, hostname } }) => {
-        const { groupId, deadLetterTopic } = definition
-        return Requests.make({ broker, groupId, deadLetterTopic, hostname })
-      }),
+    ...onClustersBy(registry),
     getByTopic: (topic) =>
       Effect.map(listBindings, (all) =>
         all.filter(({ containers }) => containers.some(({ topics }) => topics.includes(topic)))

@@ -5,16 +5,17 @@
 import type { RequiredAcl, UnreadableBatch } from "./Broker.ts"
 import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { RecordPosition, RetryProgress } from "./ConsumerRecord.ts"
+import type { RetryProgress } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
+import type { DecisionEvent } from "./internal/observe/decisionEvent.ts"
 import type { OfBinding, OfConsumer, OfPartition, OfRecord } from "./internal/observe/eventSubjects.ts"
 import type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
-import type { KeyDecision } from "./ParkedKeys.ts"
 import type { Report } from "./Replay.ts"
-import type { Decision, PauseReason } from "./Snapshot.ts"
+import type { PauseReason } from "./Snapshot.ts"
 
+export type { DecisionEvent } from "./internal/observe/decisionEvent.ts"
 export type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 
 /**
@@ -240,22 +241,8 @@ export type EventBusEvent =
       })
   /** The strategy for dead letters did something, or could not. */
   | (OfBinding & StrategyEvent)
-  /** An operator decided about a record that held its partition, or that was all that a half-open circuit breaker had to try. */
-  | (OfBinding & {
-      readonly _tag: "RecordDecided"
-      /** Where the record lies. */
-      readonly at: RecordPosition
-      /** The decision and its reason. */
-      readonly decision: Decision
-    })
-  /** An operator decided in this process about a record that holds its key (`perKey.onDeadLetter: "hold"`), whichever process owns its partition. */
-  | (OfBinding & {
-      readonly _tag: "KeyDecided"
-      /** Where the held record lies in its source. */
-      readonly at: RecordPosition
-      /** The decision and its reason. */
-      readonly decision: KeyDecision
-    })
+  /** An operator decided about a record that holds its partition, or its key. */
+  | (OfBinding & DecisionEvent)
   /** The circuit breaker changed its state. */
   | (OfBinding & {
       readonly _tag: "BreakerChanged"

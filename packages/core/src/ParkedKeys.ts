@@ -1,5 +1,5 @@
 /**
- * The keys that are parked in the group of a binding with `orderingMode: "PER_KEY"`, and the decisions of operators about those that are held.
+ * The keys that are parked in the group of a binding (`orderingMode: "PER_KEY"`), and the decisions of operators about those that are held.
  *
  * ```ts
  * import { EventBusConnector } from "@eventbus/core"
@@ -62,7 +62,7 @@ export interface HeldPosition extends Omit<RecordPosition, "topic"> {
   readonly topic?: string
 }
 
-/** What a decision is about: the key as bytes or as UTF-8 text, or the place of the record that holds it. */
+/** Names the key of a decision: as bytes, as UTF-8 text, or by the position of the record that holds it. */
 export type HeldKey = Uint8Array | string | HeldPosition
 
 /** A decision, and why. */
@@ -73,7 +73,15 @@ export interface KeyDecision {
   readonly reason: string
 }
 
-/** A decision that was given. */
+/** A decision about a held record. */
+export interface GivenDecision {
+  /** Where the held record lies in its source. */
+  readonly at: RecordPosition
+  /** The decision and its reason. */
+  readonly decision: KeyDecision
+}
+
+/** The answer to a decision. */
 export interface Decided {
   /** The key as it was found. */
   readonly key: ParkedKey
@@ -97,7 +105,7 @@ export type Decide = (
 export interface ParkedKeys {
   /**
    * All parked keys of the group: those that are held first, and of each state those that have waited longest. Reads the retry topics once, from the group's committed offsets to their ends.
-   * What another process has done since its last commit does not show.
+   * A list does not show the work of another process since its last commit.
    */
   readonly list: Effect.Effect<ReadonlyArray<ParkedKey>, BrokerError>
   /** The held record is handled again, and what follows it, in order. */
@@ -125,7 +133,7 @@ export class KeyNotHeld extends Schema.TaggedError<KeyNotHeld>()("KeyNotHeld", {
   }
 }
 
-/** The binding does not keep the order of each key through retry topics, so none of its keys is parked. */
+/** The binding cannot keep the order of each key through retry topics: it has none, reads them with a consumer of their own, or handles batches. None of its keys is parked. */
 export class NotOrderedPerKey extends Schema.TaggedError<NotOrderedPerKey>()("NotOrderedPerKey", {
   /** The binding, with its cluster unless that is `default`. */
   binding: Schema.String,
@@ -133,6 +141,6 @@ export class NotOrderedPerKey extends Schema.TaggedError<NotOrderedPerKey>()("No
   orderingMode: Schema.String
 }) {
   override get message(): string {
-    return `Binding '${this.binding}' has orderingMode '${this.orderingMode}'. Only with orderingMode 'PER_KEY' are keys parked.`
+    return `No key of binding '${this.binding}' can be parked: it has orderingMode '${this.orderingMode}', and retry topics that keep no order. orderingMode 'PER_KEY' keeps it.`
   }
 }

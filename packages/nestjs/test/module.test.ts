@@ -130,6 +130,16 @@ describe("RCH-07 @KafkaHandler", () => {
     const start = startContext(rootOf(kafkaWith("orders"), { providers: [Billing] }))
     await expect(start).rejects.toThrow('consumers["Billing.onOrder"].maxPollInterval: found "soon"')
   })
+
+  it("a handler takes the order per key, and what it refuses is told by the names of the options", async () => {
+    @Injectable()
+    class Ledger {
+      @KafkaHandler({ ...orders, orderingMode: "PER_KEY", perKey: { holdFor: "1h" }, onExhausted: "halt" })
+      onOrder() {}
+    }
+    const start = startContext(rootOf(kafkaWith("orders"), { providers: [Ledger] }))
+    await expect(start).rejects.toThrow('consumers["Ledger.onOrder"].onExhausted')
+  })
 })
 
 /** A module whose provider notes its hooks, as a pool of connections would open and close in them. */

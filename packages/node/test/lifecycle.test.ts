@@ -108,6 +108,31 @@ describe("a bus", () => {
     await other.stop()
   })
 
+  it("the order per key reaches the core: what it refuses is told by the names of the options", async () => {
+    const perKey = { ...base, orderingMode: "PER_KEY", handler: () => undefined } as const
+    const bus = createEventBus({
+      ...quiet,
+      kafka: memoryKafka(),
+      consumers: {
+        orders: consumer({ ...perKey, perKey: { onDeadLetter: "hold", holdFor: "1h" }, processingOrder: "unordered" }),
+        range: consumer({ ...perKey, groupId: "b", perKey: { holdFor: 0, maxParkedKeys: 0, maxParkedBytes: 0 } }),
+        other: consumer({ ...base, groupId: "c", perKey: { holdFor: "1h" }, handler: () => undefined })
+      }
+    })
+    const error = await bus.start().then(
+      () => undefined,
+      (reason: unknown) => reason
+    )
+    const paths = (error as EventBusError.ConfigurationValidation).issues.map(({ path }) => path)
+    expect(paths.filter((path) => !path.endsWith("naming"))).toEqual([
+      "consumers.range.perKey.holdFor",
+      "consumers.range.perKey.maxParkedKeys",
+      "consumers.range.perKey.maxParkedBytes",
+      "consumers.orders.processingOrder",
+      "consumers.other.perKey"
+    ])
+  })
+
   it("RCH-06: a start with mistakes rejects with all of them, by the names of the options, and nothing runs", async () => {
     const bus = createEventBus({
       ...quiet,

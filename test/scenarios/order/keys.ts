@@ -6,8 +6,8 @@ import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
 import { bytes } from "../bus.ts"
 
-class Down extends Data.TaggedError("Down")<{}> {}
-class Wrong extends Data.TaggedError("Wrong")<{}> {}
+class Down extends Data.TaggedError("Down") {}
+class Wrong extends Data.TaggedError("Wrong") {}
 
 export interface Given {
   readonly order?: "partition" | "key"

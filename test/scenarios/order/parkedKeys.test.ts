@@ -19,15 +19,24 @@ interface Given {
   readonly onDeadLetter?: "continue" | "hold"
   readonly tiers?: Tiers
   readonly autoStartup?: boolean
+  readonly orderingMode?: "PER_KEY" | "RELAXED_IN_RETRY"
 }
 
 /** A process with a binding that notes what it has handled. */
 const process = Effect.fnUntraced(function* (given: Given) {
-  const { failing = new Set(), onDeadLetter = "hold", tiers, autoStartup = true, slow = new Set() } = given
+  const {
+    orderingMode = "PER_KEY",
+    failing = new Set(),
+    onDeadLetter = "hold",
+    tiers,
+    autoStartup = true,
+    slow = new Set()
+  } = given
   const handled: Array<string> = []
   const binding = Binding.make("orders", {
     ...{ topic: "orders", groupId: "billing", key: Serde.string, value: Serde.string },
-    ...{ autoStartup, processingOrder: "key", orderingMode: "PER_KEY", perKey: { onDeadLetter, holdFor: "1 hour" } },
+    ...{ autoStartup, processingOrder: "key", orderingMode },
+    ...(orderingMode === "PER_KEY" ? { perKey: { onDeadLetter, holdFor: "1 hour" } } : {}),
     retry: RetryPolicy.tiered({
       tiers: (tiers ?? ["10 seconds"]).map((delay) => ({ delay, maxAttempts: 1, concurrency: 4 })),
       blocking: { maxAttempts: 1 }
@@ -57,7 +66,7 @@ const publish = (...values: ReadonlyArray<string>) =>
     )
   )
 
-/** What a list shows of each key. */
+/** Each key of a list. */
 const shown = (parked: ParkedKeys.ParkedKeys) =>
   Effect.map(inTime(parked.list), (all) =>
     all.map(({ key, state, offset, followers }) => [text(key), state, Number(offset), followers])
@@ -289,17 +298,31 @@ describe("PKO-05 parked keys", () => {
     })
   )
 
-  scenario("PKO-05 a binding with another orderingMode has no parked keys", () =>
-    Effect.gen(function* () {
-      yield* cluster
-      const app = yield* start(
-        Binding.make("orders", {
-          ...{ topic: "orders", groupId: "billing", orderingMode: "RELAXED_IN_RETRY", handler: () => Effect.void }
-        })
-      )
-      const refused = yield* Effect.flip(app.connector.parked("orders"))
-      assert.deepStrictEqual([refused._tag, refused.message.includes("'RELAXED_IN_RETRY'")], ["NotOrderedPerKey", true])
-      assert.strictEqual((yield* Effect.flip(app.connector.parked("nobody")))._tag, "BindingNotFound")
-    })
+  scenario(
+    "PKO-05 a binding that keeps no order of keys has no parked keys; one that did so before has those that are left",
+    () =>
+      Effect.gen(function* () {
+        const { app, failing } = yield* held()
+        yield* app.close
+        const relaxed = yield* process({ orderingMode: "RELAXED_IN_RETRY", failing })
+        yield* advance("5 seconds")
+        assert.deepStrictEqual(yield* shown(relaxed.parked), [["a", "held", 0, 2]])
+        failing.clear()
+        yield* relaxed.parked.retry("a", "the account is open again")
+        yield* advance("5 seconds")
+        assert.deepStrictEqual([relaxed.handled, yield* shown(relaxed.parked)], [["a1", "a2", "a3"], []])
+        yield* relaxed.app.close
+        const strict = yield* start(
+          Binding.make("orders", {
+            ...{ topic: "orders", groupId: "billing", retry: RetryPolicy.blocking(), handler: () => Effect.void }
+          })
+        )
+        const refused = yield* Effect.flip(strict.connector.parked("orders"))
+        assert.deepStrictEqual(
+          [refused._tag, refused.message.includes("'RELAXED_IN_RETRY'")],
+          ["NotOrderedPerKey", true]
+        )
+        assert.strictEqual((yield* Effect.flip(strict.connector.parked("nobody")))._tag, "BindingNotFound")
+      })
   )
 })

@@ -2,7 +2,7 @@
 
 export type Route =
   | { readonly page: "now" | "audit" | "fleet" | "outbox" }
-  | { readonly page: "binding" | "failures" | "runs"; readonly key: string }
+  | { readonly page: "binding" | "failures" | "runs" | "parked"; readonly key: string }
   /** `topic`: of a binding of several topics, the one that the dead letters are of. */
   | { readonly page: "group" | "record" | "run"; readonly key: string; readonly id: string; readonly topic?: string }
   | { readonly page: "eventGroup" | "event" | "eventRun"; readonly id: string }
@@ -20,12 +20,15 @@ export const routeOf = (hash: string): Route => {
   if (first === "outbox") return outboxRouteOf(key, word, id)
   if (first !== "bindings" || key === undefined || key === "" || more !== undefined) return { page: "unknown" }
   if (word === undefined) return { page: "binding", key }
-  if (id === undefined) return word === "failures" || word === "runs" ? { page: word, key } : { page: "unknown" }
+  if (id === undefined) return isPage(word) ? { page: word, key } : { page: "unknown" }
   if (topic !== undefined && word === "runs") return { page: "unknown" }
   return word === "failures" || word === "records" || word === "runs"
     ? { page: words[word], key, id, ...(topic === undefined ? {} : { topic }) }
     : { page: "unknown" }
 }
+
+const isPage = (word: string): word is "failures" | "runs" | "parked" =>
+  word === "failures" || word === "runs" || word === "parked"
 
 const outboxRouteOf = (what?: string, id?: string, more?: string): Route => {
   if (what === undefined) return { page: "outbox" }
@@ -59,6 +62,7 @@ export const to = {
     `#/bindings/${encode(key)}/failures/${encode(fingerprint)}${behind(topic)}`,
   record: (key: string, position: string, topic?: string) =>
     `#/bindings/${encode(key)}/records/${encode(position)}${behind(topic)}`,
+  parked: (key: string) => `#/bindings/${encode(key)}/parked`,
   runs: (key: string) => `#/bindings/${encode(key)}/runs`,
   run: (key: string, id: string) => `#/bindings/${encode(key)}/runs/${encode(id)}`
 }

@@ -2,12 +2,13 @@
 import { to } from "../data/route.ts"
 import { Title } from "./layout.tsx"
 
-type Tab = "Binding" | "Failures" | "Runs"
+type Tab = "Binding" | "Failures" | "Runs" | "Parked keys"
 
 const tabs: ReadonlyArray<readonly [Tab, (key: string) => string]> = [
   ["Binding", to.binding],
   ["Failures", to.failures],
-  ["Runs", to.runs]
+  ["Runs", to.runs],
+  ["Parked keys", to.parked]
 ]
 
 interface Props {

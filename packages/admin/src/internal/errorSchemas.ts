@@ -1,7 +1,7 @@
 /**
  * The errors of the connector and of the admin API as answers: `{ _tag, message, ... }` with a status.
  */
-import { AuditView, EventBusError, FleetView, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
+import { AuditView, EventBusError, FleetView, ParkedKeys, Replay, ReplayPlan, ReplayRun } from "@eventbus/core"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as AdminError from "../AdminError.ts"
@@ -45,6 +45,8 @@ export const bindingAlreadyExists = answer(EventBusError.BindingAlreadyExists, "
 export const invalidContainerState = answer(EventBusError.InvalidContainerState, "InvalidContainerState", 409)
 export const notRunHere = answer(AdminError.NotRunHere, "NotRunHere", 409)
 export const recordNotHeld = answer(EventBusError.RecordNotHeld, "RecordNotHeld", 409)
+export const keyNotHeld = answer(ParkedKeys.KeyNotHeld, "KeyNotHeld", 409)
+export const notOrderedPerKey = answer(ParkedKeys.NotOrderedPerKey, "NotOrderedPerKey", 409)
 export const configurationValidation = answer(EventBusError.ConfigurationValidation, "ConfigurationValidation", 400)
 export const unknownCluster = answer(EventBusError.UnknownCluster, "UnknownCluster", 400)
 export const connectorClosed = answer(EventBusError.ConnectorClosed, "ConnectorClosed", 503)

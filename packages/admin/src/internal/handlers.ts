@@ -20,6 +20,7 @@ import * as HeldHandlers from "./held/heldHandlers.ts"
 import * as LetterHandlers from "./letterHandlers.ts"
 import { Caller, payloadView } from "./middlewares.ts"
 import * as OutboxHandlers from "./outbox/outboxHandlers.ts"
+import * as ParkedHandlers from "./parked/parkedHandlers.ts"
 import { allowed } from "./requests/parameters.ts"
 import { jsonText, onCluster, parsed } from "./requests/requests.ts"
 import { kindOf } from "./requests/selectionBody.ts"
@@ -31,6 +32,7 @@ export const layer = (api: AdminApi) =>
   Layer.mergeAll(
     bindings(api),
     HeldHandlers.layer(api),
+    ParkedHandlers.layer(api),
     deadLetters(api),
     LetterHandlers.layer(api),
     RunHandlers.layer(api),

@@ -1,4 +1,4 @@
-/** What a binding with `orderingMode: "PER_KEY"` may not have beside it. */
+/** A binding with `orderingMode: "PER_KEY"` refuses some settings beside it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Binding, type BindingOptions, RetryPolicy } from "@eventbus/core"
 import { Effect } from "effect"

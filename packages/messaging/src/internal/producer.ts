@@ -14,35 +14,24 @@ import type { Topic } from "../Topic.ts"
 
 export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetrics): MessageProducer => {
   /**
-   * `made` answers the message with its id among its headers. Failures are told by `failed`, an interruption ends it. One effect around the broker's, since it runs for
-   * every message.
+   * The message has its id among its headers. Failures are told by `failed`, an interruption ends it. One effect around the broker's, since it runs for every message.
    */
-  const sending = <T, E>(
-    made: (clock: Clock.Clock) => Message.Message<T>,
-    failed: (
-      error: unknown,
-      message: Message.Message<T>,
-      atMillis: number
-    ) => Effect.Effect<MessageResult.MessageResult, E>
-  ): Effect.Effect<MessageResult.MessageResult, E> =>
-    Effect.withFiber((fiber) => {
-      const clock = Context.get(fiber.context, Clock.Clock)
-      const message = made(clock)
-      const startedNanos = clock.monotonicTimeNanosUnsafe()
-      const topic = message.topic.name
-      return Effect.matchCauseEffect(broker.send(message), {
-        onSuccess: (place) => {
-          unsafe.time("send", topic, Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9)
-          unsafe.count("sent", topic, 1)
-          return Effect.succeed(MessageResult.success(message.id, topic, clock.currentTimeMillisUnsafe(), place))
-        },
-        onFailure: (cause) => {
-          if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause as Cause.Cause<never>)
-          unsafe.count("failed", topic, 1)
-          return failed(Cause.squash(cause), message, clock.currentTimeMillisUnsafe())
-        }
-      })
+  const sent = <T, E>(clock: Clock.Clock, message: Message.Message<T>, failed: Failed<E>) => {
+    const startedNanos = clock.monotonicTimeNanosUnsafe()
+    const { id, topic } = message
+    return Effect.matchCauseEffect(broker.send(message), {
+      onSuccess: (place) => {
+        unsafe.time("send", topic.name, Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9)
+        unsafe.count("sent", topic.name, 1)
+        return Effect.succeed(MessageResult.success(id, topic.name, clock.currentTimeMillisUnsafe(), place))
+      },
+      onFailure: (cause) => {
+        if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause as Cause.Cause<never>)
+        unsafe.count("failed", topic.name, 1)
+        return failed(Cause.squash(cause), message, clock.currentTimeMillisUnsafe())
+      }
     })
+  }
 
   const asResult = <T>(error: unknown, { id, topic }: Message.Message<T>, atMillis: number) =>
     Effect.succeed(MessageResult.failure(id, topic.name, atMillis, error))
@@ -50,15 +39,16 @@ export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetr
   return {
     brokerType: broker.type,
     send: <T>(given: Message.Message<T> | T, topic?: Topic<T>, key?: string) =>
-      sending<T, never>(
-        (clock) =>
+      Effect.withFiber(({ context }) => {
+        const clock = Context.get(context, Clock.Clock)
+        const message =
           topic === undefined
             ? withId(given as Message.Message<T>)
-            : withNewId(given as T, topic, key, clock.currentTimeMillisUnsafe()),
-        asResult
-      ),
+            : withNewId(given as T, topic, key, clock.currentTimeMillisUnsafe())
+        return sent(clock, message, asResult)
+      }),
     sendAndWait: (message) =>
-      sending(() => withId(message), Effect.fail).pipe(
+      Effect.withFiber(({ context }) => sent(Context.get(context, Clock.Clock), withId(message), Effect.fail)).pipe(
         Effect.timeoutOrElse({
           duration: broker.sendTimeoutMillis,
           orElse: () => {
@@ -70,6 +60,12 @@ export const make = (broker: MessageBroker["Service"], { unsafe }: MessagingMetr
       )
   }
 }
+
+type Failed<E> = <T>(
+  error: unknown,
+  message: Message.Message<T>,
+  atMillis: number
+) => Effect.Effect<MessageResult.MessageResult, E>
 
 /** The id of the message replaces a header of that name. */
 const withId = <T>({ id, payload, topic, key, headers, timestamp }: Message.Message<T>): Message.Message<T> => ({

@@ -2,23 +2,29 @@
  * Planted bugs about order per key: each switches off one rule of its protocol, inside the connector.
  */
 import { Effect } from "effect"
+import { KeyTable } from "../../../../packages/core/src/internal/order/keyTable.ts"
+import { Locks } from "../../../../packages/core/src/internal/order/locks.ts"
+import { Slots } from "../../../../packages/core/src/internal/order/slots.ts"
 import { Unit } from "../../../../packages/core/src/internal/order/unit.ts"
 import type { Scenario } from "../../scenario/Scenario.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
-type Methods = "adopt" | "drain" | "evict" | "hold" | "park" | "roll" | "takeMain"
-
-/** Puts a method in the place of one of all units, until the answer is called. */
+/** Puts a method in the place of one of a class, until the answer is called. */
 const inPlaceOf =
-  <M extends Methods>(
+  <Self extends object, M extends keyof Self>(
+    type: { readonly prototype: Self },
     method: M,
-    change: (original: Unit[M]) => (this: Unit, ...args: Parameters<Unit[M]>) => unknown
+    change: (
+      original: Self[M]
+    ) => Self[M] extends (...args: infer Args) => unknown ? (this: Self, ...args: Args) => unknown : never
   ) =>
   (): (() => void) => {
-    const original = Unit.prototype[method]
-    Object.assign(Unit.prototype, { [method]: change(original) })
-    return () => Object.assign(Unit.prototype, { [method]: original })
+    const original = type.prototype[method]
+    Object.assign(type.prototype, { [method]: change(original) })
+    return () => Object.assign(type.prototype, { [method]: original })
   }
+
+const partitionOf = ({ options: { main, tiers } }: Unit, part: number) => (part === 0 ? main : tiers[part - 1]!)
 
 /** The own epoch of a member, as far as its generation tells it. */
 const epochOf = (generation: number): number => generation * 2 ** 20
@@ -46,23 +52,18 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     title: "says nothing of what is done when it gives a partition up",
     seenBy: ["order-twice"],
     needs: isGentle,
-    plant: inPlaceOf(
-      "roll",
-      (original) =>
-        function (entry) {
-          return this.stopping ? Effect.succeed(false) : original.call(this, entry)
-        }
-    )
+    plant: inPlaceOf(Locks, "renew", () => () => Effect.succeed(false))
   },
   {
     title: "finishes a record before its lock is acknowledged",
     seenBy: ["order-covered"],
     plant: inPlaceOf(
+      Slots,
       "hold",
       (original) =>
         function (entry, slot) {
           original.call(this, entry, slot)
-          if (slot.part === 0) this.partitionOf(0).tracker.finish(slot.sequence)
+          if (slot.part === 0) this.finishUnheld(0, slot.sequence)
         }
     )
   },
@@ -70,10 +71,11 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     title: "finishes the lock of a key before its followers are handled",
     seenBy: ["order-covered"],
     plant: inPlaceOf(
+      Unit,
       "drain",
       (original) =>
         function (entry) {
-          if (entry.slot !== undefined) this.partitionOf(entry.slot.part).tracker.finish(entry.slot.sequence)
+          if (entry.slot !== undefined) partitionOf(this, entry.slot.part).tracker.finish(entry.slot.sequence)
           original.call(this, entry)
         }
     )
@@ -85,6 +87,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     plant: () => {
       const asked = new WeakSet<object>()
       return inPlaceOf(
+        Unit,
         "takeMain",
         (original) =>
           function (record, sequence) {
@@ -99,6 +102,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     title: "does not park the key of a dead letter that is on its way",
     seenBy: ["order-overtaken"],
     plant: inPlaceOf(
+      Unit,
       "park",
       (original) =>
         function (part, record, sequence, result) {
@@ -112,6 +116,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
     title: "reads the source again from one record too late",
     seenBy: ["order-overtaken"],
     plant: inPlaceOf(
+      KeyTable,
       "evict",
       (original) =>
         function (entry, from) {
@@ -122,6 +127,13 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "forgets the parked keys of its predecessor",
     seenBy: ["order-covered", "order-overtaken"],
-    plant: inPlaceOf("adopt", () => () => {})
+    plant: inPlaceOf(
+      KeyTable,
+      "add",
+      (original) =>
+        function (entry) {
+          if (entry.hop === 0) original.call(this, entry)
+        }
+    )
   }
 ]

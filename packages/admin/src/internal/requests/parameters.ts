@@ -32,6 +32,8 @@ export const allowed = {
   limit: "a whole number, 1 to 500",
   messages: "true: with the message of each newest failure, for callers who may see payloads",
   position: "the position of a dead letter in its topic, such as 3@17",
+  parkedPosition: "the position in its source of the record that holds its key, such as 3@1204",
+  page: "'next' of the page before",
   heldPosition: "the position of a held record in its topic, such as 3@1204",
   topic:
     "a topic of the binding: that of the record where it is not the main one, or that of the dead letters that are meant",
@@ -106,6 +108,7 @@ export const limit = parsed("limit", (given) => (whole(given) <= 500 ? whole(giv
 export const messages = Schema.Literal("true").annotate({ description: allowed.messages })
 export const position = Schema.String.annotate({ description: allowed.position })
 export const heldPosition = Schema.String.annotate({ description: allowed.heldPosition })
+export const parkedPosition = Schema.String.annotate({ description: allowed.parkedPosition })
 export const topic = textOf("topic", (given) => TopicName.illegal(given) === undefined)
 export const id = Schema.String.annotate({ description: allowed.id })
 export const lastEventId = Schema.String.annotate({ description: allowed.lastEventId })

@@ -6,6 +6,7 @@ import {
   DeadLetterSelection,
   type EventBusError,
   type FleetView,
+  type ParkedKeys,
   type Replay,
   type ReplayPlan,
   type ReplayRun
@@ -50,7 +51,7 @@ export const textOf = (request: HttpServerRequest.HttpServerRequest): Effect.Eff
 /** The position that a path names. `what`: of which kind of record. */
 export const positionOf = (
   text: string,
-  what: "position" | "heldPosition"
+  what: "position" | "heldPosition" | "parkedPosition"
 ): Effect.Effect<DeadLetterSelection.Position, InvalidRequest> => {
   const position = DeadLetterSelection.parsePosition(text)
   return position === undefined
@@ -108,6 +109,8 @@ type Own =
   | ReplayRun.RunOver
   | ReplayRun.RunAtWork
   | DeadLetterNotFound
+  | ParkedKeys.KeyNotHeld
+  | ParkedKeys.NotOrderedPerKey
   | AuditOff
   | FleetNotConfigured
   | FleetView.UnfitTopic
@@ -118,6 +121,8 @@ const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "InvalidArgument",
   "UnknownTier",
   "NotPurgeable",
+  "KeyNotHeld",
+  "NotOrderedPerKey",
   "ReplayRunning",
   "ReplayTakenOver",
   "ForeignDeadLetters",

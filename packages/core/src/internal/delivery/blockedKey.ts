@@ -21,8 +21,9 @@ export const expire = (context: ConsumerContext<unknown>, unit: Unit): void => {
   const nowMillis = context.clock.currentTimeMillisUnsafe()
   const { holdForMillis } = context.definition.perKey
   for (const entry of unit.table.values()) {
-    if (entry.held === undefined || entry.isDraining) continue
-    if (nowMillis - heldSinceMillis(entry, entry.held) >= holdForMillis) unit.giveUpHeld(entry, unit.mainPosition)
+    if (entry.held === undefined || !entry.isHeld) continue
+    if (nowMillis - heldSinceMillis(entry, entry.held) >= holdForMillis)
+      unit.heldKeys.giveUp(entry, unit.table.mainPosition)
   }
 }
 

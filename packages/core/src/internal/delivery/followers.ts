@@ -117,7 +117,7 @@ const drainKey = <R>(shared: Shared<R>, entry: Entry): Effect.Effect<void, never
       const isBlocked = record.offset < entry.blockedTo
       const isDone = isBlocked ? yield* work.settleBlocked : yield* deliver(work)
       if (!isDone || work.hasMoved) return
-      if (unit.mustRoll(entry)) yield* unit.roll(entry)
+      if (unit.locks.mustRoll(entry)) yield* unit.locks.roll(entry)
     }
   })
   return annotated(loop, context, main, () => entry.followers.first)
@@ -222,8 +222,8 @@ class FollowerRecord<R> implements RecordInWork<R>, StartGate {
         Effect.sync(() => this.#abandon(result)),
         false
       )
-    unit.shift(entry)
-    const leaving = unit.moveOn(entry, this.record.offset, result)
+    unit.table.shift(entry)
+    const leaving = unit.locks.moveOn(entry, this.record.offset, result)
     const { move } = entry
     // The lock may be read, handled, and drain again before it is acknowledged.
     if (leaving.settlement === "Routed") entry.isDraining = false
@@ -235,7 +235,7 @@ class FollowerRecord<R> implements RecordInWork<R>, StartGate {
       reportSettled(context, this.partition, this.record, leaving)
       if (leaving.settlement === "Routed") {
         this.hasMoved = true
-        if (move !== undefined) unit.acknowledged(entry, move)
+        if (move !== undefined) unit.locks.acknowledged(entry, move)
       } else {
         entry.awaitsLetter = false
         unit.handled(entry, this.record)

@@ -21,9 +21,10 @@ const hashOf = (definitions: ReadonlyArray<BindingDefinition<unknown>>): string 
   return (murmur2(Format.bytesOf(lines.join("\n"))) >>> 0).toString(16).padStart(8, "0")
 }
 
-/** Names and settings that are texts, numbers and booleans, with those of the retry tiers and of further topics. A binding of one topic has the hash that older versions give it. */
+/** Names and settings that are texts, numbers and booleans, with those of the retry tiers, of the order per key and of further topics. A binding of one topic has the hash that older versions give it. */
 const plain = (definition: BindingDefinition<unknown>) => [
   Object.entries(definition).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value)),
   definition.tiers.topics,
+  ...(definition.orderingMode === "PER_KEY" ? [definition.perKey] : []),
   ...definition.otherSources.map(({ topic, tiers, deadLetterTopic }) => [topic, tiers.topics, deadLetterTopic])
 ]

@@ -62,7 +62,6 @@ export interface ConsumerOptions<R> {
   readonly pauseBinding: Effect.Effect<void>
   /** The records that hold their partitions. */
   readonly held: HeldRecords
-  /** Counts the work of units. */
   readonly unitCounts: UnitCounts
   readonly limits: BindingLimits
 }
@@ -116,8 +115,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const context = yield* makeContext(options, session, (defect) => Deferred.die(broken, defect))
   const joined = Latch.makeUnsafe(false)
   const guarded = Latch.makeUnsafe(false)
-  const { broker, unitCounts: counts } = options
-  const units = Units.ofConsumer({ context, session, broker, counts })
+  const units = Units.ofConsumer({ context, session, broker: options.broker, counts: options.unitCounts })
   const assignments = yield* Assignments.make({
     context,
     onGuarded: () => guarded.openUnsafe(),

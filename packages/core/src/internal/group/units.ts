@@ -27,7 +27,7 @@ export interface UnitsOptions {
 }
 
 /** Whether a binding can have units: its retry topics are read with their source, by one member, and become due in the order of their offsets. */
-const areKept = ({
+export const areKept = ({
   handler,
   listenerType,
   processingOrder,

@@ -31,8 +31,8 @@ import * as BindingKey from "../settings/bindingKey.ts"
 import * as BreakerPermits from "../slots/breakerPermits.ts"
 import * as ConcurrencyLimits from "../slots/concurrencyLimits.ts"
 import * as HealthReport from "./health.ts"
+import * as KeyOrder from "./keyOrder.ts"
 import type * as LagPoller from "./lagPoller.ts"
-import * as OrderParts from "./orderParts.ts"
 import * as Pausing from "./pausing.ts"
 import * as Run from "./run.ts"
 import * as Snapshots from "./snapshots.ts"
@@ -87,16 +87,11 @@ export const make = Effect.fnUntraced(function* <R>(
   const lifecycle: StartStop.Lifecycle = { phase: "CREATED", run: undefined }
 
   const { begin, consumers, consumersRunning, onConsumers, partitions, overtaken } = consumersOf(statuses)
-  const order = OrderParts.make(definition, broker, hub, consumers)
-  const state = (): ContainerState => {
-    if (lifecycle.phase !== "STARTED") return lifecycle.phase
-    return pausing.pausedBy().length > 0 ? "PAUSED" : "RUNNING"
-  }
+  const { unitCounts, parked, ...order } = KeyOrder.make(definition, broker, hub, consumers)
+  const state = () => stateOf(lifecycle, () => pausing.pausedBy())
   const health = () => HealthReport.statusOf(Effect.runSyncWith(services)(snapshot), clock.currentTimeMillisUnsafe())
-  const metrics = yield* BindingMetrics.make(definition, {
-    ...{ state, breaker, consumersRunning, health },
-    order: order.metrics
-  })
+  const parts = { state, breaker, consumersRunning, health, order: order.metrics }
+  const metrics = yield* BindingMetrics.make(definition, parts)
   const { announce, sinceMillis } = makeAnnouncer(definition, hub, clock, state, () => pausing.pausedBy())
   const { onStrategies, unreadableLetters } = runningStrategies()
   const pausing: Pausing.Pausing = Pausing.make({
@@ -105,15 +100,14 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 
   const snapshot = Snapshots.take({
-    ...{ definition, pausing, held, unreadableLetters, copyPublisher, clusterStatus, failures },
-    ...{ parked: order.parkedCounts, breaker, permits, statuses, state, sinceMillis }
+    ...{ definition, pausing, held, unreadableLetters, copyPublisher, clusterStatus, failures, parked },
+    ...{ breaker, permits, statuses, state, sinceMillis }
   })
   const runOptions: Run.RunOptions<R> = {
     ...{ deadLetters: letters, services, onStrategies },
     onStatus: (index, status) => statuses.set(index, status),
     consumer: {
-      ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held },
-      unitCounts: order.unitCounts,
+      ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held, unitCounts },
       bindingReasons: pausing.reasonsFor,
       onHalted: pausing.halt,
       pauseBinding: pausing.pauseByOperator
@@ -137,12 +131,16 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const { pause, resume, pauseTier, resumeTier, decide, hold } = pausing
   return {
-    ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot },
-    parked: order.parked,
+    ...{ definition, broker, hostname, clusterStatus, failures, state, snapshot, parked: order.parkedKeys },
     ...{ deadLetters: letters.all, runs, deadLetterDepth: metrics.deadLetterDepth, partitions, overtaken },
     ...{ start, stop, destroy, releaseMillis, pause, resume, pauseTier, resumeTier, decide, hold }
   }
 })
+
+const stateOf = ({ phase }: StartStop.Lifecycle, pausedBy: Pausing.Pausing["pausedBy"]): ContainerState => {
+  if (phase !== "STARTED") return phase
+  return pausedBy().length > 0 ? "PAUSED" : "RUNNING"
+}
 
 /** The dead letter strategies of the last run. Once they have ended, they hold no batches. */
 const runningStrategies = () => {

@@ -81,10 +81,8 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
       const done = decision.kind === "skip" ? "skipped" : "dead-lettered"
       return LogLine.warning(`An operator ${done} held record ${topic}-${partition}@${offset}: ${decision.reason}`)
     }
-    case "KeyDecided": {
-      const { decision, at } = event
-      return LogLine.warning(KeyLines.decided(at, decision))
-    }
+    case "KeyDecided":
+      return LogLine.warning(KeyLines.decided(event))
     case "BreakerChanged": {
       const { from, to, snapshot } = event
       if (to === "CLOSED") return LogLine.info("Circuit breaker is CLOSED: normal processing")

@@ -97,8 +97,8 @@ const committedEpoch = (partition: Partition): number =>
 
 const tableOf = (options: UnitOptions, scans: ReadonlyArray<LockScan>): Unit => {
   const unit = new Unit(options, options.tiers.map(committedEpoch))
-  for (const { part, claims } of scans) for (const { at, epoch } of claims) unit.claim(part, at, epoch)
-  for (const [key, found] of highestOf(scans)) unit.adopt(entryOf(options, unit, key, found, scans))
+  for (const { part, claims } of scans) for (const { at, epoch } of claims) unit.claims[part - 1]!.add(at, epoch)
+  for (const [key, found] of highestOf(scans)) unit.table.add(entryOf(options, unit, key, found, scans))
   return unit
 }
 
@@ -117,6 +117,6 @@ const entryOf = (
   for (const scan of scans) entry.copies[scan.part] = scan.last.get(key) ?? -1n
   // Nothing of the key lies between its lock and where the lock says that its first follower can be.
   const first = BigInts.max(entry.from, lock.next)
-  if (first < main.position()) unit.evict(entry, first)
+  if (first < main.position()) unit.table.evict(entry, first)
   return entry
 }

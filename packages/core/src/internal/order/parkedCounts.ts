@@ -8,7 +8,7 @@ export const of = (units: ReadonlyArray<Unit>): ParkedCounts => {
   let [waiting, draining, held, followers] = [0, 0, 0, 0]
   let oldestSinceMillis: number | undefined
   for (const unit of units) {
-    followers += unit.followers
+    followers += unit.table.followers
     for (const entry of unit.table.values()) {
       if (entry.isGone) continue
       if (entry.isHeld) held++

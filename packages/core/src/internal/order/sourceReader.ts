@@ -27,16 +27,18 @@ const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spac
 
 /** Reads whenever somebody waits for followers, until it is interrupted. */
 export const run = Effect.fnUntraced(function* (unit: Unit, options: SourceReaderOptions) {
-  const work = Latch.makeUnsafe(unit.evicted.size > 0)
+  const work = Latch.makeUnsafe(unit.table.evicted.size > 0)
   unit.onWork = () => work.openUnsafe()
   const { isolationLevel } = unit.options.definition
   yield* work.await
   const reader = yield* Effect.orDie(Effect.retry(options.broker.reader({ isolationLevel }), again))
   // The first pass is for all of them: the locks of a former owner say where their followers are.
-  yield* pass(unit, reader, options, Array.from(unit.evicted))
+  yield* pass(unit, reader, options, Array.from(unit.table.evicted))
   while (true) {
     work.closeUnsafe()
-    const waiting = Array.from(unit.evicted).filter(({ isDraining, followers }) => isDraining && followers.length === 0)
+    const waiting = Array.from(unit.table.evicted).filter(
+      ({ isDraining, followers }) => isDraining && followers.length === 0
+    )
     if (waiting.length === 0) yield* work.await
     else yield* pass(unit, reader, options, waiting)
   }
@@ -53,8 +55,8 @@ const pass = Effect.fnUntraced(function* (
   const full = new Set<Entry>()
   const { topic, partition } = unit.options.main
   let at = starts.reduce((least, each) => BigInts.min(each, least))
-  if (at >= unit.mainPosition) advance(unit, at, at, full)
-  while (at < unit.mainPosition && !unit.stopping && isWanted(unit, at, full)) {
+  if (at >= unit.table.mainPosition) advance(unit, at, at, full)
+  while (at < unit.table.mainPosition && !unit.stopping && isWanted(unit, at, full)) {
     const found = yield* Effect.orDie(Effect.retry(reader.read({ topic, partition, offset: at }), again))
     if (found._tag === "Fetched") {
       const { records, nextOffset } = found.chunk
@@ -64,14 +66,14 @@ const pass = Effect.fnUntraced(function* (
     } else {
       const to = found._tag === "Unreadable" ? found.lastOffset + 1n : found.logStart
       if (found._tag === "OutOfRange" && to > at) options.onGone(at, to)
-      at = advance(unit, at, to > at ? to : unit.mainPosition, full)
+      at = advance(unit, at, to > at ? to : unit.table.mainPosition, full)
     }
   }
 })
 
 /** Whether a key has room for followers from here on. */
 const isWanted = (unit: Unit, at: bigint, full: ReadonlySet<Entry>): boolean => {
-  for (const entry of unit.evicted) if (entry.evictedFrom! >= at && !full.has(entry)) return true
+  for (const entry of unit.table.evicted) if (entry.evictedFrom! >= at && !full.has(entry)) return true
   return false
 }
 
@@ -83,7 +85,7 @@ const serve = (
   full: Set<Entry>,
   { isOurs }: SourceReaderOptions
 ): number => {
-  const end = unit.mainPosition
+  const end = unit.table.mainPosition
   let served = 0
   for (const record of records) {
     if (record.offset >= end) break
@@ -91,7 +93,7 @@ const serve = (
     const first = entry?.evictedFrom
     if (entry === undefined || first === undefined || first < from || record.offset < first || full.has(entry)) continue
     if (!isOurs(record)) continue
-    if (!unit.remembered(entry, record)) full.add(entry)
+    if (!unit.table.remembered(entry, record)) full.add(entry)
     else {
       entry.evictedFrom = record.offset + 1n
       served++
@@ -102,11 +104,11 @@ const serve = (
 
 /** Everything below `to` was looked at. Answers where the pass goes on. */
 const advance = (unit: Unit, from: bigint, to: bigint, full: ReadonlySet<Entry>): bigint => {
-  const end = to < unit.mainPosition ? to : unit.mainPosition
-  for (const entry of Array.from(unit.evicted)) {
+  const end = to < unit.table.mainPosition ? to : unit.table.mainPosition
+  for (const entry of Array.from(unit.table.evicted)) {
     const first = entry.evictedFrom!
-    const isRead = first < end || end >= unit.mainPosition
-    if (first >= from && !full.has(entry) && isRead) unit.readTo(entry, BigInts.max(first, end))
+    const isRead = first < end || end >= unit.table.mainPosition
+    if (first >= from && !full.has(entry) && isRead) unit.table.readTo(entry, BigInts.max(first, end))
     if (entry.followers.length > 0 || entry.evictedFrom === undefined) entry.onRead()
   }
   return end

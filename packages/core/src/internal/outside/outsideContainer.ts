@@ -16,6 +16,7 @@ import type { BindingSnapshot, OngoingFailure } from "../../Snapshot.ts"
 import * as LogLine from "../base/logLine.ts"
 import * as LettersOfTopics from "../deadLetters/lettersOfTopics.ts"
 import * as ProcessHolds from "../fleet/processHolds.ts"
+import * as Units from "../group/units.ts"
 import { isUnreachable } from "../lifecycle/lagPoller.ts"
 import * as Snapshots from "../lifecycle/snapshots.ts"
 import * as OngoingFailures from "../observe/ongoingFailures.ts"
@@ -93,10 +94,10 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ definition, broker, snapshot, failed },
     ...{ deadLetters: letters.all, runs },
     parked: Parked.make({
-      ...{ definition, broker, units: () => [] },
+      ...{ definition, broker, units: () => [], hasUnits: Units.areKept(definition) },
       // Nobody listens to events out here.
-      onDecided: (at, decision) =>
-        Effect.annotateLogs(LogLine.warning(KeyLines.decided(at, decision)), BindingAnnotations.ofKey(definition))
+      onDecided: (given) =>
+        Effect.annotateLogs(LogLine.warning(KeyLines.decided(given)), BindingAnnotations.ofKey(definition))
     }),
     requests: Requests.make({ broker, groupId, deadLetterTopic, hostname }),
     seen: Effect.map(snapshot, (taken) => ({ snapshot: taken, view, failure })),

@@ -6,7 +6,14 @@ import * as Effect from "effect/Effect"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { RecordPosition } from "../../ConsumerRecord.ts"
-import { type Decide, type Decided, type HeldKey, type KeyDecision, KeyNotHeld } from "../../ParkedKeys.ts"
+import {
+  type Decide,
+  type Decided,
+  type GivenDecision,
+  type HeldKey,
+  type KeyDecision,
+  KeyNotHeld
+} from "../../ParkedKeys.ts"
 import type { InvalidArgument } from "../../Replay.ts"
 import { isBytes } from "../base/bytes.ts"
 import { isObject, read } from "../base/properties.ts"
@@ -21,7 +28,7 @@ import * as ParkedList from "./parkedList.ts"
 
 export interface DecisionOptions extends ParkedList.ListOptions {
   /** A decision was given. */
-  readonly onDecided: (at: RecordPosition, decision: KeyDecision) => Effect.Effect<void>
+  readonly onDecided: (given: GivenDecision) => Effect.Effect<void>
 }
 
 const verbs = { retry: "retry-held", skip: "skip-held" } as const
@@ -31,35 +38,35 @@ export const decide =
   (given, reason) =>
     Effect.gen(function* () {
       yield* Arguments.reason(kind, reason)
-      const wanted = yield* wantedOf(options, kind, given)
-      const matching = (yield* ParkedList.list(options)).filter(wanted.matches)
+      const search = yield* searchOf(options, kind, given)
+      const matching = (yield* ParkedList.list(options)).filter(search.matches)
       const held = matching.filter(({ key }) => key.state === "held")
       const [only] = held
-      if (only === undefined) return yield* notHeld(options, wanted, matching)
+      if (only === undefined) return yield* notHeld(options, search, matching)
       if (held.length > 1) {
-        const places = held.map(({ key }) => placeOf(key)).join(", ")
-        return yield* Arguments.refuse(kind, "key", wanted.name, `the place of one of its records: ${places}`)
+        const where = held.map(({ key }) => placeOf(key)).join(", ")
+        return yield* Arguments.refuse(kind, "key", search.name, `the place of one of its records: ${where}`)
       }
       const by = yield* give(options, only, kind)
-      if (by === undefined) return yield* notHeld(options, wanted, matching)
+      if (by === undefined) return yield* notHeld(options, search, matching)
       const { topic, partition, offset } = only.key
-      yield* options.onDecided({ topic, partition, offset }, { kind, reason })
+      yield* options.onDecided({ at: { topic, partition, offset }, decision: { kind, reason } })
       return { key: only.key, by } satisfies Decided
     })
 
-interface Wanted {
+interface Search {
   /** For messages. A key that was given as bytes is not quoted. */
   readonly name: string
-  readonly matches: (listed: ParkedList.Listed) => boolean
+  readonly matches: (listed: ParkedList.KeyInGroup) => boolean
 }
 
 const encoder = new TextEncoder()
 
-const wantedOf = (
+const searchOf = (
   { definition }: DecisionOptions,
   command: string,
   given: HeldKey
-): Effect.Effect<Wanted, InvalidArgument> => {
+): Effect.Effect<Search, InvalidArgument> => {
   if (typeof given === "string" || isBytes(given)) {
     const key = textOf(typeof given === "string" ? encoder.encode(given) : given)
     const name = typeof given === "string" ? `'${given}'` : "(bytes)"
@@ -75,7 +82,7 @@ const wantedOf = (
 
 const placeOf = ({ topic, partition, offset }: RecordPosition): string => `${topic}-${partition}@${offset}`
 
-const notHeld = ({ definition }: DecisionOptions, { name }: Wanted, matching: ReadonlyArray<ParkedList.Listed>) =>
+const notHeld = ({ definition }: DecisionOptions, { name }: Search, matching: ReadonlyArray<ParkedList.KeyInGroup>) =>
   Effect.fail(
     new KeyNotHeld({
       ...{ binding: BindingKey.label(definition), wanted: name },
@@ -86,13 +93,13 @@ const notHeld = ({ definition }: DecisionOptions, { name }: Wanted, matching: Re
 /** Undefined when the key is not held any more. */
 const give = (
   { broker }: DecisionOptions,
-  listed: ParkedList.Listed,
+  listed: ParkedList.KeyInGroup,
   kind: KeyDecision["kind"]
 ): Effect.Effect<Decided["by"] | undefined, BrokerError> => {
   const { owned, key } = listed
   const command = { kind: verbs[kind], offset: key.offset }
   if (owned === undefined) return Effect.as(write(broker, listed, command), "owner")
-  return Effect.sync(() => (owned.unit.command(owned.entry, command) ? "here" : undefined))
+  return Effect.sync(() => (owned.unit.heldKeys.command(owned.entry, command) ? "here" : undefined))
 }
 
 /** An operator waits for it. */
@@ -102,7 +109,7 @@ const producerTimeouts = { deliveryTimeout: 5_000, closeTimeout: 2_000 } as cons
 const write = Effect.fnUntraced(
   function* (
     broker: Broker["Service"],
-    { definition, bond, key: { key, partition } }: ParkedList.Listed,
+    { definition, bond, key: { key, partition } }: ParkedList.KeyInGroup,
     command: OrderHeaders.Command
   ) {
     const { topic, first } = definition.tiers.topics[0]!

@@ -1,10 +1,10 @@
 /**
  * The log line of a decision about a held key. It does not quote the key.
  */
-import type { RecordPosition } from "../../ConsumerRecord.ts"
-import type { KeyDecision } from "../../ParkedKeys.ts"
+import type { GivenDecision } from "../../ParkedKeys.ts"
 
-export const decided = ({ topic, partition, offset }: RecordPosition, { kind, reason }: KeyDecision): string => {
-  const done = kind === "skip" ? "skipped" : "retried"
-  return `An operator ${done} the record ${topic}-${partition}@${offset}, which holds its key: ${reason}`
+export const decided = ({ at, decision }: GivenDecision): string => {
+  const done = decision.kind === "skip" ? "skipped" : "retried"
+  const where = `${at.topic}-${at.partition}@${at.offset}`
+  return `An operator ${done} the record ${where}, which holds its key: ${decision.reason}`
 }

@@ -7,11 +7,18 @@ import * as BindingKey from "../settings/bindingKey.ts"
 import * as Decisions from "./decisions.ts"
 import * as ParkedList from "./parkedList.ts"
 
-/** Fails for a binding that does not keep the order of each key. */
-export const make = (options: Decisions.DecisionOptions): Effect.Effect<ParkedKeys, NotOrderedPerKey> => {
-  const { orderingMode } = options.definition
-  if (orderingMode !== "PER_KEY")
-    return Effect.fail(new NotOrderedPerKey({ binding: BindingKey.label(options.definition), orderingMode }))
+export interface ParkedOptions extends Decisions.DecisionOptions {
+  /** Whether the binding can have units. One that was `PER_KEY` before may still have parked keys. */
+  readonly hasUnits: boolean
+}
+
+/** Fails for a binding that keeps no order of keys through retry topics. */
+export const make = (options: ParkedOptions): Effect.Effect<ParkedKeys, NotOrderedPerKey> => {
+  const { definition, hasUnits } = options
+  if (!hasUnits) {
+    const { orderingMode } = definition
+    return Effect.fail(new NotOrderedPerKey({ binding: BindingKey.label(definition), orderingMode }))
+  }
   return Effect.succeed({
     list: Effect.map(ParkedList.list(options), (all) => all.map(({ key }) => key)),
     retry: Decisions.decide(options, "retry"),

@@ -27,7 +27,7 @@ export interface ListOptions {
 }
 
 /** A parked key, and what a decision about it needs. */
-export interface Listed {
+export interface KeyInGroup {
   readonly key: ParkedKey
   /** The binding as it reads the key's source. */
   readonly definition: BindingDefinition<unknown>
@@ -37,7 +37,11 @@ export interface Listed {
 }
 
 /** Those that are held first, and of each state those that have waited longest. */
-export const list = ({ definition, broker, units }: ListOptions): Effect.Effect<ReadonlyArray<Listed>, BrokerError> =>
+export const list = ({
+  definition,
+  broker,
+  units
+}: ListOptions): Effect.Effect<ReadonlyArray<KeyInGroup>, BrokerError> =>
   Effect.gen(function* () {
     const admin = yield* broker.admin
     const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
@@ -49,11 +53,11 @@ export const list = ({ definition, broker, units }: ListOptions): Effect.Effect<
     return found.flat().sort(byUrgency)
   }).pipe(Effect.scoped)
 
-const byUrgency = ({ key: a }: Listed, { key: b }: Listed): number =>
+const byUrgency = ({ key: a }: KeyInGroup, { key: b }: KeyInGroup): number =>
   states.indexOf(a.state) - states.indexOf(b.state) ||
   a.sinceMillis - b.sinceMillis ||
   a.partition - b.partition ||
-  (a.offset < b.offset ? -1 : 1)
+  (a.offset === b.offset ? (a.topic < b.topic ? -1 : 1) : a.offset < b.offset ? -1 : 1)
 
 const runningUnit = (units: ReadonlyArray<Unit>, topic: string, partition: number): Unit | undefined =>
   units.find(({ options: { main }, stopping }) => main.topic === topic && main.partition === partition && !stopping)
@@ -62,7 +66,7 @@ const ofPartition = (
   definition: BindingDefinition<unknown>,
   { partition, bond, found }: LockReading.Locks,
   unit: Unit | undefined
-): ReadonlyArray<Listed> => {
+): ReadonlyArray<KeyInGroup> => {
   const at = { topic: definition.topic, partition }
   if (unit === undefined) {
     return Array.from(found.values(), (each) => ({
@@ -96,7 +100,7 @@ const nothingTold: Told = {
   sinceMillis: Number.POSITIVE_INFINITY
 }
 
-/** What the headers of a lock tell. They are untrusted input, and never throw. */
+/** Reads the headers of a lock: untrusted input, which never throws. */
 const told = (definition: BindingDefinition<unknown>, { lock, record, part }: Found): Told => {
   const topic = definition.tiers.topics[part - 1]!
   const { tier, attempt, publishedMillis, firstFailureMillis } = RetryState.ofRetryTopic(record, topic, definition)

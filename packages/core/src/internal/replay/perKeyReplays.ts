@@ -6,7 +6,7 @@ import type { DeadLetters } from "../../Replay.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as Arguments from "./arguments.ts"
 
-/** What such a binding takes in place of a retry tier. */
+/** The text of the refusal: such a binding takes no retry tier. */
 export const allowed =
   'no retry tier with orderingMode "PER_KEY": a dead letter there has no place in the order of its key; replay it to the topic that it came from'
 

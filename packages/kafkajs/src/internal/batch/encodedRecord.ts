@@ -38,7 +38,7 @@ export const encodeRecord = (
   defaultCodec: CodecName = "none"
 ): EncodedRecord => {
   const { key, value, headers: list = [] } = record
-  const headers = list.length === 0 ? noHeaders : (encode ?? headerEncoder())(list)
+  const headers = list.length === 0 ? noHeaders : (encode ?? encodeAlone)(list)
   const bytes = (key?.length ?? 0) + (value?.length ?? 0) + headersSize(headers)
   const codec = record.compression ?? defaultCodec
   return record.timestamp === undefined
@@ -76,11 +76,18 @@ export const headerEncoder = (): HeaderEncoder => {
       tail = shared === 0 ? emptyBytes : encodeHeaders(headers, headers.length - shared, headers.length, 0)
     }
     last = headers
-    const count = varintSize(headers.length)
-    const own = encodeHeaders(headers, 0, headers.length - tailLength, count)
-    writeVarint(own, 0, headers.length)
-    return { own, tail }
+    return { own: encodeOwn(headers, tailLength), tail }
   }
+}
+
+/** The headers of a record that is sent by itself: it has no neighbour to share them with. */
+const encodeAlone: HeaderEncoder = (headers) => ({ own: encodeOwn(headers, 0), tail: emptyBytes })
+
+/** The number of headers, and all of them but the last `shared`. */
+const encodeOwn = (headers: Headers, shared: number): Uint8Array => {
+  const own = encodeHeaders(headers, 0, headers.length - shared, varintSize(headers.length))
+  writeVarint(own, 0, headers.length)
+  return own
 }
 
 const emptyBytes: Uint8Array = Buffer.alloc(0)

@@ -10,12 +10,12 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
-import { checkReason } from "./dlt/dltRuns.ts"
-import * as Flags from "./flags.ts"
-import { atProcess } from "./runningProcess.ts"
-import { bindingText } from "./statusCommand.ts"
-import * as Target from "./target.ts"
-import { columns, counted, jsonText } from "./text.ts"
+import { checkReason } from "../dlt/dltRuns.ts"
+import * as Flags from "../flags.ts"
+import { atProcess } from "../runningProcess.ts"
+import { bindingText } from "../statusCommand.ts"
+import * as Target from "../target.ts"
+import { columns, counted, jsonText } from "../text.ts"
 
 const binding = Argument.String("binding").pipe(Argument.withDescription("The binding, or cluster:binding"))
 

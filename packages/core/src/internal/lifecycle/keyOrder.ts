@@ -1,9 +1,10 @@
 /**
- * The parts of a binding that know its parked keys (`orderingMode: "PER_KEY"`).
+ * Order per key of one binding, over all of its consumers: the counts of its units, and its parked keys.
  */
 import * as Effect from "effect/Effect"
 import type { Broker } from "../../Broker.ts"
 import type { Consumer } from "../group/consumer.ts"
+import * as Units from "../group/units.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import * as OrderMetrics from "../observe/orderMetrics.ts"
 import * as ParkedCounts from "../order/parkedCounts.ts"
@@ -15,19 +16,18 @@ export const make = (
   definition: BindingDefinition<unknown>,
   broker: Broker["Service"],
   hub: EventHub,
-  consumers: () => ReadonlyArray<Pick<Consumer, "units">>
+  consumers: () => ReadonlyArray<Consumer>
 ) => {
   const unitCounts = OrderMetrics.unitCounts()
   const units = () => consumers().flatMap((consumer) => consumer.units?.running() ?? [])
-  const parkedCounts = definition.orderingMode === "PER_KEY" ? () => ParkedCounts.of(units()) : undefined
+  const parked = definition.orderingMode === "PER_KEY" ? () => ParkedCounts.of(units()) : undefined
   return {
-    unitCounts,
-    parkedCounts,
-    metrics: parkedCounts && { parked: parkedCounts, counts: unitCounts },
-    parked: ParkedKeys.make({
-      ...{ definition, broker, units },
-      onDecided: (at, decision) =>
-        Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), at, decision }))
+    ...{ unitCounts, parked },
+    metrics: parked && { parked, counts: unitCounts },
+    parkedKeys: ParkedKeys.make({
+      ...{ definition, broker, units, hasUnits: Units.areKept(definition) },
+      onDecided: (given) =>
+        Effect.sync(() => hub.emit({ _tag: "KeyDecided", ...BindingKey.onEvent(definition), ...given }))
     })
   }
 }
