@@ -104,7 +104,10 @@ export class OrderBook {
         return
       case "Called": {
         const records = entry.ids.flatMap((id) => this.byId.get(id) ?? [])
-        this.running.set(entry.call, { process: entry.process, records, isLate: false })
+        this.running.set(entry.call, {
+          ...{ process: entry.process, records },
+          isLate: records.some((record) => this.isZombie(entry.process, record))
+        })
         return
       }
       case "Returned": {
@@ -115,9 +118,12 @@ export class OrderBook {
         else if (this.#givingUp.has(entry.process)) this.#disturb("a failure while the partition was given up")
         return
       }
-      case "Sent":
-        if (this.#letters.has(entry.copy.topic)) this.letters.set(entry.copy.id, { isLate: false })
+      case "Sent": {
+        const record = this.byId.get(entry.copy.id)
+        if (record !== undefined && this.#letters.has(entry.copy.topic))
+          this.letters.set(entry.copy.id, { isLate: this.isZombie(entry.process, record) })
         return
+      }
       case "Stored":
         for (const { copy, offset } of entry.copies) {
           const record = this.byId.get(copy.id)
