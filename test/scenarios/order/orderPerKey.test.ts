@@ -45,31 +45,33 @@ describe("order per key", () => {
       })
     )
 
-    scenario(`PKO-01 PKO-07 ${order}: a follower that fails itself keeps those behind it waiting, and the lag counts them`, () =>
-      Effect.gen(function* () {
-        const { app, handled } = yield* setUp({ order, fails: { a1: 1, a2: 2 }, tiers: ["10 seconds", "60 seconds"] })
-        const followers = Effect.map(app.connector.snapshot("orders"), ({ parked, partitions }) => [
-          parked?.followers,
-          Number(partitions.find(({ topic }) => topic === "orders")?.lag)
-        ])
-        yield* publish([
-          ["a", "a1"],
-          ["a", "a2"],
-          ["a", "a3"]
-        ])
-        yield* advance("1 second")
-        assert.deepStrictEqual(yield* followers, [2, 2])
-        yield* advance("10 seconds")
-        assert.deepStrictEqual(handled, ["a1"])
-        // a2 is in a retry topic now, and a3 follows it.
-        assert.deepStrictEqual(yield* followers, [1, 1])
-        yield* publish([["a", "a4"]])
-        yield* advance("11 seconds")
-        assert.deepStrictEqual(handled, ["a1"])
-        yield* advance("61 seconds")
-        assert.deepStrictEqual(handled, ["a1", "a2", "a3", "a4"])
-        assert.deepStrictEqual(yield* followers, [0, 0])
-      })
+    scenario(
+      `PKO-01 PKO-07 ${order}: a follower that fails itself keeps those behind it waiting, and the lag counts them`,
+      () =>
+        Effect.gen(function* () {
+          const { app, handled } = yield* setUp({ order, fails: { a1: 1, a2: 2 }, tiers: ["10 seconds", "60 seconds"] })
+          const followers = Effect.map(app.connector.snapshot("orders"), ({ parked, partitions }) => [
+            parked?.followers,
+            Number(partitions.find(({ topic }) => topic === "orders")?.lag)
+          ])
+          yield* publish([
+            ["a", "a1"],
+            ["a", "a2"],
+            ["a", "a3"]
+          ])
+          yield* advance("1 second")
+          assert.deepStrictEqual(yield* followers, [2, 2])
+          yield* advance("10 seconds")
+          assert.deepStrictEqual(handled, ["a1"])
+          // a2 is in a retry topic now, and a3 follows it.
+          assert.deepStrictEqual(yield* followers, [1, 1])
+          yield* publish([["a", "a4"]])
+          yield* advance("11 seconds")
+          assert.deepStrictEqual(handled, ["a1"])
+          yield* advance("61 seconds")
+          assert.deepStrictEqual(handled, ["a1", "a2", "a3", "a4"])
+          assert.deepStrictEqual(yield* followers, [0, 0])
+        })
     )
 
     scenario(`PKO-05 ${order}: behind a dead letter the key goes on`, () =>
