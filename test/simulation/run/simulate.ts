@@ -3,17 +3,8 @@
  */
 import { MemoryBroker } from "@eventbus/testkit"
 import { Cause, Effect, Exit } from "effect"
-import { applyEntry } from "../history/applyEntry.ts"
-import { FigureBook } from "../history/FigureBook.ts"
 import { type Entry, History, type LetterState } from "../history/History.ts"
-import { Incarnations } from "../history/Incarnations.ts"
-import { Ledger } from "../history/Ledger.ts"
-import { OrderBook } from "../history/OrderBook.ts"
-import { concerning, scenarioOf, servicesOf } from "../history/services.ts"
-import { figureRules } from "../rules/figureRules.ts"
-import { orderRules } from "../rules/orderRules.ts"
-import { remakeRules } from "../rules/remakeRules.ts"
-import { rules } from "../rules/rules.ts"
+import { servicesOf } from "../history/services.ts"
 import { hasRemakes } from "../scenario/remakes.ts"
 import { mainTopics, outputPartitions, outputTopic, retryGroups } from "../scenario/retries.ts"
 import { type Action, beginMillis, isDown, isPerKey, type Scenario } from "../scenario/Scenario.ts"
@@ -24,13 +15,7 @@ import * as Idempotency from "./idempotency.ts"
 import * as Locks from "./locks.ts"
 import { type Defect, Machine } from "./Machine.ts"
 import { Stuck, Timeline } from "./Timeline.ts"
-
-export interface Violation {
-  readonly rule: string
-  readonly message: string
-  /** Index of the history entry that broke the rule. */
-  readonly at: number
-}
+import { firstViolation, type Violation } from "./violations.ts"
 
 export interface Outcome {
   readonly scenario: Scenario
@@ -76,67 +61,6 @@ const run = (time: Timeline, effect: Effect.Effect<void>): string | undefined =>
     if (error instanceof Stuck) return error.message
     throw error
   }
-}
-
-/** The first entry that breaks a rule. */
-const firstViolation = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
-  if (isPerKey(scenario)) return violationOfOrder(scenario, entries)
-  const found = hasRemakes(scenario)
-    ? [violationOfRemakes(entries)]
-    : servicesOf(scenario).map((service) => violationOf(scenario, service, entries))
-  return [...found, violationOfFigures(scenario, entries)]
-    .filter((violation) => violation !== undefined)
-    .sort((a, b) => a.at - b.at)[0]
-}
-
-const violationOfFigures = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
-  const book = new FigureBook(scenario)
-  for (const [at, entry] of entries.entries()) {
-    for (const { name, check } of entry._tag === "Read" ? figureRules : []) {
-      const message = check(entry as Extract<Entry, { readonly _tag: "Read" }>, book)
-      if (message !== undefined) return { rule: name, message, at }
-    }
-    book.apply(entry)
-  }
-  return undefined
-}
-
-const violationOfOrder = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
-  const book = new OrderBook(scenario)
-  for (const [at, entry] of entries.entries()) {
-    for (const { name, check } of orderRules) {
-      const message = check(entry, book)
-      if (message !== undefined) return { rule: name, message, at }
-    }
-    book.apply(entry)
-  }
-  return undefined
-}
-
-const violationOfRemakes = (entries: ReadonlyArray<Entry>): Violation | undefined => {
-  const incarnations = new Incarnations()
-  for (const [at, entry] of entries.entries()) {
-    for (const { name, check } of remakeRules) {
-      const message = check(entry, incarnations)
-      if (message !== undefined) return { rule: name, message, at }
-    }
-    incarnations.apply(entry)
-  }
-  return undefined
-}
-
-const violationOf = (scenario: Scenario, service: number, entries: ReadonlyArray<Entry>): Violation | undefined => {
-  const ledger = new Ledger(scenarioOf(scenario, service))
-  const concerns = concerning(scenario, service)
-  for (const [at, entry] of entries.entries()) {
-    if (!concerns(entry)) continue
-    for (const { name, check } of rules) {
-      const message = check(entry, ledger)
-      if (message !== undefined) return { rule: name, message, at }
-    }
-    applyEntry(ledger, entry)
-  }
-  return undefined
 }
 
 /** Makes the cluster with its topics, and the machines. */

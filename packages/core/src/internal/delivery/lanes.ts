@@ -19,176 +19,19 @@ import type * as Scope from "effect/Scope"
 import type { RecordChunk } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
-import { Undecodable } from "../record/decoding.ts"
-import { awaitsPublish, type DeliveryResult } from "../record/deliveryResult.ts"
-import type { Handler } from "../settings/bindingDefinition.ts"
 import { DeliveryContext } from "../slots/deliveryContext.ts"
-import type { StartGate } from "../slots/startGate.ts"
 import * as BesideFibers from "./besideFibers.ts"
-import { type ConsumerContext, reportStarted } from "./consumerContext.ts"
+import type { ConsumerContext } from "./consumerContext.ts"
+import { LaneRecord, type PerRecord, type Shared } from "./laneRecord.ts"
 import { annotated } from "./logAnnotations.ts"
 import * as PendingCopies from "./pendingCopies.ts"
 import { deliver } from "./recordDelivery.ts"
-import type { RecordInWork } from "./recordInWork.ts"
-
-type PerRecord<R> = Extract<Handler<R>, { readonly _tag: "PerRecord" }>
 
 export interface Lanes<R> {
   /** Begins every record of a chunk, and waits while the partition is paused or full. */
   readonly take: (chunk: RecordChunk) => Effect.Effect<void, never, R>
   /** Returns when no lane has records. */
   readonly idle: Effect.Effect<void>
-}
-
-/** The records of a partition share this while they run side by side. */
-interface Shared<R> {
-  readonly context: ConsumerContext<R>
-  readonly handler: PerRecord<R>
-  readonly partition: Partition
-  readonly pendingCopies: PendingCopies.PendingCopies
-  /** The sequence of the last record, in offset order, that has started. */
-  lastStarted: number
-  /** The sequence of the first abandoned record. */
-  firstAbandoned: number
-  /** Lanes whose record has not started. */
-  queued: number
-  /** Lets the next record begin if there is room for it. */
-  readonly makeRoom: () => void
-}
-
-/** A record in its lane. A stop holds it only when no record behind it has started. */
-class LaneRecord<R> implements RecordInWork<R>, StartGate {
-  readonly record: ConsumerRecord
-  /** Its share of the bytes of its chunk. */
-  readonly bytes: number
-  readonly delivery: DeliveryContext
-  readonly mayWait = true
-  /** Called when the record has left for another topic. */
-  onParked: () => void = () => {}
-  readonly #shared: Shared<R>
-  readonly #sequence: number
-  readonly #receivedMillis: number
-  #hasStarted = false
-  #isQueued = false
-
-  constructor(
-    shared: Shared<R>,
-    delivery: DeliveryContext,
-    record: ConsumerRecord,
-    bytes: number,
-    receivedMillis: number
-  ) {
-    this.record = record
-    this.bytes = bytes
-    this.delivery = delivery
-    this.#shared = shared
-    this.#sequence = shared.partition.begin(record)
-    this.#receivedMillis = receivedMillis
-  }
-
-  get context(): ConsumerContext<R> {
-    return this.#shared.context
-  }
-
-  /** Whether the record is not to be delivered now, since its key is parked. */
-  get isParked(): boolean {
-    const { order } = this.partition
-    return order !== undefined && !order.isQuiet && order.take(this.record, this.#sequence)
-  }
-
-  get partition(): Partition {
-    return this.#shared.partition
-  }
-
-  get gate(): StartGate {
-    return this
-  }
-
-  get current(): ConsumerRecord {
-    return this.record
-  }
-
-  get stopping(): boolean {
-    const { partition } = this.#shared
-    return partition.stopping && !(partition.drainable && this.#isInPrefix)
-  }
-
-  /** Whether the finished prefix can come to cover a started record behind this one. */
-  get #isInPrefix(): boolean {
-    const { lastStarted, firstAbandoned } = this.#shared
-    const isBefore = this.#sequence < lastStarted || this.record.offset < (this.partition.order?.freedTo ?? 0n)
-    return isBefore && this.#sequence < firstAbandoned
-  }
-
-  get ending(): boolean {
-    return this.partition.stopping
-  }
-
-  get open(): boolean {
-    return (this.partition.open || this.partition.stopping) && !this.#waitsForCopies
-  }
-
-  /** A record that is in flight goes on: its next attempt waits for no copy. */
-  get #waitsForCopies(): boolean {
-    const { partition, pendingCopies } = this.#shared
-    return pendingCopies.hasPending() && !this.#hasStarted && (pendingCopies.waitsForEach || partition.stopping)
-  }
-
-  get runnable(): Effect.Effect<void> {
-    return this.#waitsForCopies ? this.#shared.pendingCopies.settled : this.partition.runnable
-  }
-
-  onStop(listener: () => void): () => void {
-    return this.partition.onStop(listener)
-  }
-
-  attempt(isFirst: boolean): Effect.Effect<unknown, unknown, R> {
-    return this.delivery.admit(this, () => {
-      if (isFirst) this.#onStarted()
-      const invoked = this.#shared.handler.invoke(this.record, this.context.receiver, this.#receivedMillis)
-      return invoked instanceof Undecodable ? Effect.fail(invoked) : invoked
-    })
-  }
-
-  /** It is the first of its lane. */
-  queue(): void {
-    this.#isQueued = true
-    this.#shared.queued++
-  }
-
-  /** It has started, or is settled without a start. */
-  leaveQueue(): void {
-    if (!this.#isQueued) return
-    this.#isQueued = false
-    this.#shared.queued--
-    this.#shared.makeRoom()
-  }
-
-  #onStarted(): void {
-    const shared = this.#shared
-    this.#hasStarted = true
-    this.leaveQueue()
-    shared.lastStarted = Math.max(shared.lastStarted, this.#sequence)
-    reportStarted(shared.context, shared.partition, this.record)
-  }
-
-  settle(result: DeliveryResult): boolean | Effect.Effect<boolean> {
-    const { context, partition, pendingCopies } = this.#shared
-    if (awaitsPublish(result)) {
-      const added = pendingCopies.add(this.record, this.#sequence, result)
-      // In this step: a record of the key that comes now follows behind those that are queued.
-      this.onParked()
-      return added
-    }
-    if (!pendingCopies.finish(this.record, this.#sequence, result)) return false
-    if (context.definition.ackMode === "MANUAL_IMMEDIATE") context.committer.hasten(partition)
-    else context.committer.mark(partition)
-    return true
-  }
-
-  giveUp(): void {
-    this.#shared.firstAbandoned = Math.min(this.#shared.firstAbandoned, this.#sequence)
-  }
 }
 
 interface Lane<R> {
@@ -201,6 +44,33 @@ interface Lane<R> {
 }
 
 const bytesAsText = new TextDecoder("latin1")
+
+/** Delivers the records of a lane, one after the other. It stays in front of a record that is given up. `onEmpty` is called in the step in which the last one is done with. */
+const runLane = Effect.fnUntraced(function* <R>(partition: Partition, lane: Lane<R>, onEmpty: () => void) {
+  const { waiting } = lane
+  for (let work = waiting[0]; work !== undefined; work = waiting[0]) {
+    work.onParked = () => parkRest(partition, lane)
+    const isFinished = yield* deliver(work)
+    work.leaveQueue()
+    if (!isFinished) return work.giveUp()
+    waiting.shift()
+    waiting[0]?.queue()
+    if (partition.release(1, work.bytes) || lane.mayFetch) {
+      lane.mayFetch = false
+      yield* partition.syncFetch
+    }
+  }
+  onEmpty()
+})
+
+/** The records behind one whose key is parked follow it, and are not delivered here. */
+const parkRest = <R>(partition: Partition, lane: Lane<R>): void => {
+  if (partition.order === undefined || partition.tier !== undefined || partition.stopping) return
+  for (const work of lane.waiting.splice(1)) {
+    if (!work.isParked) lane.waiting.push(work)
+    else if (partition.release(1, work.bytes)) lane.mayFetch = true
+  }
+}
 
 export const make = Effect.fnUntraced(function* <R>(
   context: ConsumerContext<R>,
@@ -229,35 +99,12 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ lastStarted: -1, firstAbandoned: Number.POSITIVE_INFINITY, queued: 0 }
   }
 
-  /** The records behind one whose key is parked follow it, and are not delivered here. */
-  const parkRest = (lane: Lane<R>): void => {
-    if (partition.order === undefined || partition.tier !== undefined || partition.stopping) return
-    for (const work of lane.waiting.splice(1)) {
-      if (!work.isParked) lane.waiting.push(work)
-      else if (partition.release(1, work.bytes)) lane.mayFetch = true
-    }
-  }
-
-  const runLane = Effect.fnUntraced(function* (lane: Lane<R>, key: string | undefined) {
-    const { waiting } = lane
-    for (let work = waiting[0]; work !== undefined; work = waiting[0]) {
-      work.onParked = () => parkRest(lane)
-      const isFinished = yield* deliver(work)
-      work.leaveQueue()
-      if (!isFinished) return work.giveUp()
-      waiting.shift()
-      waiting[0]?.queue()
-      if (partition.release(1, work.bytes) || lane.mayFetch) {
-        lane.mayFetch = false
-        yield* partition.syncFetch
-      }
-    }
-    if (key !== undefined) lanes.delete(key)
-  })
-
   const begin = (lane: Lane<R>, key: string | undefined): Effect.Effect<void, never, R> => {
     if (key !== undefined) lanes.set(key, lane)
-    const running = annotated(runLane(lane, key), context, partition, () => lane.waiting[0]?.record)
+    const onEmpty = () => {
+      if (key !== undefined) lanes.delete(key)
+    }
+    const running = annotated(runLane(partition, lane, onEmpty), context, partition, () => lane.waiting[0]?.record)
     return Effect.asVoid(FiberSet.run(fibers, running))
   }
 

@@ -59,7 +59,7 @@ export const make = Effect.fnUntraced(function* <R>(
         return deletedTopics
           .assigned(event.partitions)
           .pipe(
-            Effect.andThen(requireUnits(partitions, event)),
+            Effect.andThen(Starts.requireUnits(partitions, event)),
             Effect.andThen(
               Effect.forEach(event.partitions, (assigned) => starts.assign(event, assigned), { discard: true })
             )
@@ -108,27 +108,13 @@ export const make = Effect.fnUntraced(function* <R>(
   }
 })
 
-/** Where keys may be parked, the parts that run already end, and wait for their unit. */
-const requireUnits = <R>(
-  partitions: Running.RunningPartitions<R>,
-  event: Extract<ConsumerEvent, { readonly _tag: "Assigned" }>
-): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { units, session } = partitions.options
-    if (units === undefined) return Effect.void
-    const wereNeeded = new Set(Running.list(partitions).filter(({ partition }) => units.needs(partition)))
-    for (const at of Starts.ordered(event, session.clusterId)) units.require(at)
-    const now = Running.list(partitions).filter((entry) => units.needs(entry.partition) && !wereNeeded.has(entry))
-    return Effect.forEach(now, ({ partition }) => Running.restart(partitions, partition), { discard: true })
-  })
-
 const accept = <R>(partitions: Running.RunningPartitions<R>, chunk: RecordChunk): Effect.Effect<void> => {
   const entry = Running.find(partitions, chunk)
   if (entry === undefined || entry.partition.generation !== chunk.generation) return Effect.void
   return entry.partition.offer(chunk) ? entry.partition.syncFetch : Effect.void
 }
 
-/** What a revocation needs of its consumer. */
+/** The parts of its consumer that a revocation needs. */
 interface Surroundings {
   readonly scope: Scope.Scope
   readonly deletedTopics: DeletedTopics.DeletedTopics

@@ -188,8 +188,7 @@ const openSession = <R>(options: ConsumerOptions<R>) => {
     maxPartitionFetchBytes: definition.maxPartitionFetchBytes,
     maxRecordBytes: definition.maxBufferedBytes,
     maxBytesByTopic: new Map(Sources.retryTopicsOf(definition).map((topic) => [topic, waitingBytes])),
-    isolationLevel: definition.isolationLevel,
-    copartitionedTopics: Units.families(definition),
+    ...{ isolationLevel: definition.isolationLevel, ...Units.announced(definition) },
     // No other client is in the group of the retry topics.
     ...(options.subscription.groupId === definition.groupId && {
       partitionAssignmentStrategy: definition.partitionAssignmentStrategy

@@ -26,7 +26,7 @@ export interface Starts {
 }
 
 /** The partitions whose commits say that keys may be parked there. */
-export const ordered = (event: Assigned, clusterId: string): ReadonlyArray<TopicPartition> =>
+const ordered = (event: Assigned, clusterId: string): ReadonlyArray<TopicPartition> =>
   event.partitions.filter((found) => {
     const { assigned, commits } = FormerTopic.withoutCommits(event, found, clusterId)
     return epochOf(commits, assigned) !== undefined
@@ -34,6 +34,17 @@ export const ordered = (event: Assigned, clusterId: string): ReadonlyArray<Topic
 
 /** Waits between two questions for an offset: 100 ms doubling up to 5 s. */
 const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
+
+/** Where keys may be parked, the parts that run already end, and wait for their unit. */
+export const requireUnits = <R>(partitions: Running.RunningPartitions<R>, event: Assigned): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { units, session } = partitions.options
+    if (units === undefined) return Effect.void
+    const wereNeeded = new Set(Running.list(partitions).filter(({ partition }) => units.needs(partition)))
+    for (const at of ordered(event, session.clusterId)) units.require(at)
+    const now = Running.list(partitions).filter((entry) => units.needs(entry.partition) && !wereNeeded.has(entry))
+    return Effect.forEach(now, ({ partition }) => Running.restart(partitions, partition), { discard: true })
+  })
 
 export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.Scope): Starts => {
   const { context, session } = partitions.options

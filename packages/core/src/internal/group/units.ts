@@ -5,7 +5,7 @@
  * one part ends, the unit has ended, and the others wait for a new one.
  */
 import * as Effect from "effect/Effect"
-import type { Broker, ConsumerSession } from "../../Broker.ts"
+import type { Broker, ConsumerOptions, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"
 import { type ConsumerContext, reportPublishFailed } from "../delivery/consumerContext.ts"
@@ -43,9 +43,13 @@ export const areKept = ({
   tiers.count > 0 &&
   tiers.topics.every(({ delaysMillis }) => delaysMillis.length === 1)
 
-/** The topics of each source that go together. None for a binding that can have no units. */
-export const families = (definition: ConsumerContext<unknown>["definition"]): ReadonlyArray<ReadonlyArray<string>> =>
-  areKept(definition) ? Sources.topicsOf(definition).map((source) => topicsOf(definition, source)) : []
+/** The topics of each source that go together, as a consumer announces them to its group. */
+export const announced = (
+  definition: ConsumerContext<unknown>["definition"]
+): Pick<ConsumerOptions, "copartitionedTopics"> =>
+  areKept(definition)
+    ? { copartitionedTopics: Sources.topicsOf(definition).map((source) => topicsOf(definition, source)) }
+    : {}
 
 export interface Units {
   /** Whether the partition runs within a unit. Where the binding does not ask for that, it does while keys are parked that were parked before. */
@@ -127,12 +131,7 @@ const make = (options: UnitsOptions): Units => {
         const seat = take(partition)
         const topics = topicsOf(definition, seat.source)
         const missing = topics.filter((topic) => !seat.parts.has(topic))
-        const sinceMillis = context.clock.currentTimeMillisUnsafe()
-        const problem =
-          missing.length === 0
-            ? "it begins"
-            : `partition ${seat.partition} of ${missing.join(", ")} is not assigned here`
-        for (const part of seat.parts.values()) part.awaitsUnit = { problem, sinceMillis }
+        seat.waitsFor(missing, context.clock.currentTimeMillisUnsafe())
         return Effect.andThen(run(seat, missing), seat.ready)
       }),
     leave: (partition) => {

@@ -16,7 +16,7 @@ import type { UnitOptions } from "./unitOptions.ts"
 export const rollAfter = { followers: 500, millis: 5_000 }
 
 export interface Listener {
-  /** What held a key before is finished. */
+  /** The slots that held a key before are finished. */
   readonly onFinished: () => void
   /** The key's lock is stored, and its record waits for an operator. */
   readonly onHeld: (entry: Entry, record: ConsumerRecord) => void
