@@ -101,35 +101,38 @@ whenUsable("OPS-21 the console in Chromium", problem, () => {
     ["1,280 px", { viewport: { width: 1_280, height: 800 } }],
     ["360 px", { viewport: { width: 360, height: 740 }, hasTouch: true }]
   ] as const)
-    it.live(`no page has an axe violation, light or dark, or is wider than the screen: ${screen}`, () =>
-      Effect.gen(function* () {
-        const { address, pages } = yield* prepared
-        const { page } = yield* opened(yield* browser, options)
-        const judge = async (name: string) => {
-          for (const colorScheme of ["light", "dark"] as const) {
-            // Without a transition, in which colours are neither those of light nor those of dark.
-            await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
-            assert.deepStrictEqual(await violations(page), [], `${name}, ${colorScheme}`)
-            const picture = name.replace(/v1-\w+|[\w-]{36}/g, "").replace(/\W+/g, "-")
-            await shoot(page, `${screen.replace(/\W+/g, "-")}-${colorScheme}${picture}`, true)
+    it.live(
+      `no page has an axe violation, light or dark, or is wider than the screen: ${screen}`,
+      () =>
+        Effect.gen(function* () {
+          const { address, pages } = yield* prepared
+          const { page } = yield* opened(yield* browser, options)
+          const judge = async (name: string) => {
+            for (const colorScheme of ["light", "dark"] as const) {
+              // Without a transition, in which colours are neither those of light nor those of dark.
+              await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
+              assert.deepStrictEqual(await violations(page), [], `${name}, ${colorScheme}`)
+              const picture = name.replace(/v1-\w+|[\w-]{36}/g, "").replace(/\W+/g, "-")
+              await shoot(page, `${screen.replace(/\W+/g, "-")}-${colorScheme}${picture}`, true)
+            }
           }
-        }
-        yield* Effect.promise(async () => {
-          await page.goto(`${address}/eventbus/console`)
-          await page.getByLabel("Token of the admin API").waitFor()
-          await judge(" sign in")
-          await signedIn(page, address)
-          for (const each of pages) {
-            await show(page, address, each)
-            await judge(each[0])
-            const wide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")
-            assert.isAtMost(wide, 0, each[0])
-          }
-          await show(page, address, pages[1]!)
-          await page.getByRole("button", { name: "Pause" }).first().click()
-          await page.getByRole("dialog").waitFor()
-          await judge(" dialog")
-        })
-      })
+          yield* Effect.promise(async () => {
+            await page.goto(`${address}/eventbus/console`)
+            await page.getByLabel("Token of the admin API").waitFor()
+            await judge(" sign in")
+            await signedIn(page, address)
+            for (const each of pages) {
+              await show(page, address, each)
+              await judge(each[0])
+              const wide = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")
+              assert.isAtMost(wide, 0, each[0])
+            }
+            await show(page, address, pages[1]!)
+            await page.getByRole("button", { name: "Pause" }).first().click()
+            await page.getByRole("dialog").waitFor()
+            await judge(" dialog")
+          })
+        }),
+      120_000
     )
 })
