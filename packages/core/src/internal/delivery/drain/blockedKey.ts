@@ -3,18 +3,18 @@
  * letter that it was, with its own reason.
  */
 
-import type { ConsumerRecord } from "../../ConsumerRecord.ts"
-import { KeyBlocked } from "../../EventBusError.ts"
-import * as Failures from "../failure/failure.ts"
-import type { Entry } from "../order/entry.ts"
-import * as LockCopies from "../order/lockCopies.ts"
-import type { Unit } from "../order/unit.ts"
-import type { ResultWithCopy } from "../record/deliveryResult.ts"
-import * as Names from "../record/headerNames.ts"
-import * as HeaderValues from "../record/headerValues.ts"
-import * as BindingKey from "../settings/bindingKey.ts"
-import type { ConsumerContext } from "./consumerContext.ts"
-import { deadLetter, retryStateOf } from "./routing.ts"
+import type { ConsumerRecord } from "../../../ConsumerRecord.ts"
+import { KeyBlocked } from "../../../EventBusError.ts"
+import * as Failures from "../../failure/failure.ts"
+import type { Entry } from "../../order/entry.ts"
+import * as LockCopies from "../../order/lockCopies.ts"
+import type { Unit } from "../../order/unit.ts"
+import type { ResultWithCopy } from "../../record/deliveryResult.ts"
+import * as Names from "../../record/headerNames.ts"
+import * as HeaderValues from "../../record/headerValues.ts"
+import * as BindingKey from "../../settings/bindingKey.ts"
+import type { ConsumerContext } from "../consumerContext.ts"
+import { deadLetter, retryStateOf } from "../routing.ts"
 
 /** Gives up keys whose record has been held for longer than `holdFor`. */
 export const expire = (context: ConsumerContext<unknown>, unit: Unit): void => {
