@@ -3,13 +3,14 @@ import { assert, it } from "@effect/vitest"
 import { DeadLetterHeaders } from "@eventbus/messaging"
 import { Deferred, Effect, Result } from "effect"
 import { alwaysFull, hasControl, memoryAlarm } from "./control.ts"
-import { asOperator, depth, letters, onRabbitMq, testBroker } from "./rabbit.ts"
+import { asOperator, depth, letters, onRabbitMq, type TestBroker, testBroker, untilConsumed } from "./rabbit.ts"
 import { Hopeless, type Probe, probing, reasonOf, sendOrder, until } from "./rig.ts"
 
 const fails = () => Effect.fail(new Hopeless({ message: "no" }))
 
 /** Starts a consumer and stops it: its queue is there, and nobody reads it. */
-const declared = (broker: Parameters<typeof probing>[0]) => Effect.scoped(probing(broker))
+const declared = ({ broker, queue }: TestBroker) =>
+  Effect.scoped(Effect.andThen(probing(broker), untilConsumed(queue("orders", "g"))))
 
 /** Sends until a message arrives. While the queue is missing, sends fail: nothing is lost without a word. */
 const arriving = (broker: Parameters<typeof probing>[0], { calls }: Probe) =>
@@ -35,8 +36,9 @@ onRabbitMq("a send", () => {
 
   it.live("fails when a queue is full, and what succeeded is in the queue", () =>
     Effect.gen(function* () {
-      const { broker, queue } = yield* testBroker({ maxQueueLength: 5 })
-      yield* declared(broker)
+      const made = yield* testBroker({ maxQueueLength: 5 })
+      const { broker, queue } = made
+      yield* declared(made)
       const results = yield* Effect.forEach(Array.from({ length: 40 }), (_, id) => Effect.result(sendOrder(broker, id)))
       const refused = results.filter(Result.isFailure)
       assert.strictEqual(yield* depth(queue("orders", "g")), 40 - refused.length)
@@ -155,8 +157,9 @@ onRabbitMq("a message of another client", () => {
 
   it.live("has its header table as text, and its dead letter keeps the types of the values", () =>
     Effect.gen(function* () {
-      const { broker, prefix } = yield* testBroker()
+      const { broker, prefix, queue } = yield* testBroker()
       const probe = yield* probing(broker, { handle: () => Effect.fail(new Hopeless({ message: "no" })) })
+      yield* untilConsumed(queue("orders", "g"))
       yield* asOperator(async (channel) => {
         const options = {
           headers: table,
@@ -186,8 +189,9 @@ onRabbitMq("a message of another client", () => {
 
   it.live("with a payload of another type is dead-lettered with its bytes, and without a try", () =>
     Effect.gen(function* () {
-      const { broker, prefix } = yield* testBroker()
+      const { broker, prefix, queue } = yield* testBroker()
       const probe = yield* probing(broker, { retry: { maxAttempts: 3, initialInterval: 50 } })
+      yield* untilConsumed(queue("orders", "g"))
       const bodies = [Buffer.from([0xff, 0, 1]), Buffer.from(""), Buffer.from('{"id":"one"}'), Buffer.from("[]")]
       yield* asOperator(async (channel) => {
         for (const body of bodies) channel.publish(`${prefix}.orders`, "", body)
@@ -206,8 +210,9 @@ onRabbitMq("a message of another client", () => {
 
   it.live("that came back too often unacknowledged is dead-lettered before it ends one more process", () =>
     Effect.gen(function* () {
-      const { broker, prefix, queue } = yield* testBroker({ deliveryLimit: 2 })
-      yield* declared(broker)
+      const made = yield* testBroker({ deliveryLimit: 2 })
+      const { broker, prefix, queue } = made
+      yield* declared(made)
       yield* sendOrder(broker, 1)
       for (let lost = 0; lost < 2; lost++) yield* letters(queue("orders", "g"))
       const probe = yield* probing(broker)
@@ -224,9 +229,10 @@ onRabbitMq("a message of another client", () => {
 onRabbitMq("a dead letter", () => {
   it.live.skipIf(!hasControl)("is confirmed before its message is acknowledged", () =>
     Effect.gen(function* () {
-      const { broker, prefix, queue } = yield* testBroker()
+      const made = yield* testBroker()
+      const { broker, prefix, queue } = made
       const [source, target] = [queue("orders", "g"), `${prefix}.orders-dlq`]
-      yield* declared(broker)
+      yield* declared(made)
       yield* asOperator(async (channel) => {
         for (let count = 0; count < 5; count++) channel.sendToQueue(target, Buffer.from("in the way"))
       })

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { DeadLetterHeaders } from "@eventbus/messaging"
 import { Effect } from "effect"
-import { asOperator, letters, onRabbitMq, type TestBroker, testBroker } from "./rabbit.ts"
+import { asOperator, letters, onRabbitMq, type TestBroker, testBroker, untilConsumed } from "./rabbit.ts"
 import { Boom, type Probe, probing, until } from "./rig.ts"
 
 type Way = "exchange" | "queue"
@@ -15,6 +15,7 @@ const deadLettered = (
 ) =>
   Effect.gen(function* () {
     const [calls, before] = [probe.calls.length, probe.letters.length]
+    yield* untilConsumed(queue("orders", "g"))
     yield* asOperator(async (channel) => {
       const [body, options] = [Buffer.from('{"id":1}'), { headers: given.headers }]
       if (given.way === "exchange") channel.publish(`${prefix}.orders`, "k", body, options)

@@ -7,7 +7,7 @@ import type { MessageBroker } from "@eventbus/messaging/MessageBroker"
 import type * as MessageConsumer from "@eventbus/messaging/MessageConsumer"
 import { RabbitMq } from "@eventbus/rabbitmq"
 import { type Channel, type ChannelModel, connect, type GetMessage } from "amqplib"
-import { Effect, Redacted, type Scope } from "effect"
+import { Effect, Exit, Redacted, type Scope } from "effect"
 import { loginFrom, problemOf, type Service } from "../../../test/services/login.ts"
 import { whenUsable } from "../../../test/services/suites.ts"
 import { deadLetterTopic, makeNames, retryQueue } from "../src/internal/names.ts"
@@ -68,6 +68,16 @@ export const letters = (queue: string): Effect.Effect<ReadonlyArray<GetMessage>>
 /** How many messages are ready in a queue. */
 export const depth = (queue: string): Effect.Effect<number> =>
   asOperator(async (channel) => (await channel.checkQueue(queue)).messageCount)
+
+/** Waits until a queue has its consumer, and with it its binding. A consumer whose first declaration fails, or takes long, starts in the background. */
+export const untilConsumed = (queue: string): Effect.Effect<void> =>
+  asOperator((channel) => channel.checkQueue(queue)).pipe(
+    Effect.exit,
+    Effect.delay("20 millis"),
+    Effect.repeat({ until: (found) => Exit.isSuccess(found) && found.value.consumerCount > 0 }),
+    Effect.timeoutOrElse({ duration: "20 seconds", orElse: () => Effect.die(`queue '${queue}' has no consumer`) }),
+    Effect.asVoid
+  )
 
 /** A prefix that no other test has. */
 export const makePrefix = (): string => `test-${crypto.randomUUID().slice(0, 13)}`
