@@ -90,7 +90,7 @@ const stretchesOf = Effect.fnUntraced(function* ({ tiers, groupId }: BindingDefi
   )
 })
 
-/** What the group has committed in its source, by partition. */
+/** The committed offsets of the source, by partition. */
 const positionsOf = ({ topic, groupId }: BindingDefinition<unknown>, admin: Admin) =>
   Effect.map(
     admin.committedOffsets(groupId, [topic]),
