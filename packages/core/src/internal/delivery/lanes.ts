@@ -99,6 +99,8 @@ export const make = Effect.fnUntraced(function* <R>(
     ...{ lastStarted: -1, firstAbandoned: Number.POSITIVE_INFINITY, queued: 0 }
   }
 
+  partition.onFinishedBeside = makeRoom
+
   const begin = (lane: Lane<R>, key: string | undefined): Effect.Effect<void, never, R> => {
     if (key !== undefined) lanes.set(key, lane)
     const onEmpty = () => {

@@ -18,6 +18,7 @@ import * as Processing from "../delivery/processing.ts"
 import * as Transactional from "../delivery/transactional.ts"
 import * as Tracing from "../observe/tracing.ts"
 import type { Unit } from "../order/unit.ts"
+import * as OffsetTracker from "../partition/offsetTracker.ts"
 import * as Partition from "../partition/partition.ts"
 import type { WaterMarks } from "../partition/partitionOptions.ts"
 import * as PauseReasons from "../partition/pauseReasons.ts"
@@ -204,13 +205,15 @@ const makePartition = <R>(
   partitions: RunningPartitions<R>,
   { topic, partition, generation, position, committed, metadata, finishedAhead, epoch, logEnd }: Start
 ) => {
-  const { context, session, onGuarded } = partitions.options
+  const { context, session, onGuarded, units } = partitions.options
   const { definition } = context
   const isTransactional = definition.handler._tag === "Transactional"
+  const tier = Sources.tierOf(definition, topic)
   return Effect.map(
     Partition.make({
       ...{ topic, partition, generation, position, metadata, finishedAhead, epoch, logEnd, session, onGuarded },
-      tier: Sources.tierOf(definition, topic),
+      tier,
+      maxSpan: tier && units?.needs({ topic, partition }) ? spanOfLocks(definition) : undefined,
       counters: context.metrics.countersOf({ topic, partition }),
       // A transaction commits its own offsets, so the committer must find nothing to commit.
       committed: isTransactional ? position : committed,
@@ -226,6 +229,10 @@ const makePartition = <R>(
     }
   )
 }
+
+/** Beside the records that are in work, the lock of each parked key may stand in a retry topic. */
+const spanOfLocks = ({ perKey }: BindingDefinition<unknown>): number =>
+  OffsetTracker.defaultMaxSpan + 2 * perKey.maxParkedKeys
 
 /** Partitions share the buffer equally. Retry topics together get a quarter of it, because their records mostly wait. */
 const bufferShare = (

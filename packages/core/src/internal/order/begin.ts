@@ -2,7 +2,7 @@
  * The beginning of a unit: nothing of it is handled before its table is whole.
  *
  * The new owner writes a claim into each retry topic and reads from the committed offset to the claim: whatever a former owner publishes behind it is void. The highest lock of
- * each key is the key's. A lock is believed only under the epoch that is in force where it lies.
+ * each key is the key's (`lockScan.ts`).
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -14,7 +14,7 @@ import type { Partition } from "../partition/partition.ts"
 import * as Claims from "./claims.ts"
 import { Entry } from "./entry.ts"
 import * as LockCopies from "./lockCopies.ts"
-import { type Found, highestOf, LockScan } from "./lockScan.ts"
+import { type Found, highestOf, LockScan, lastCopy } from "./lockScan.ts"
 import { Unit } from "./unit.ts"
 import type { UnitOptions } from "./unitOptions.ts"
 
@@ -98,7 +98,8 @@ const committedEpoch = (partition: Partition): number =>
 const tableOf = (options: UnitOptions, scans: ReadonlyArray<LockScan>): Unit => {
   const unit = new Unit(options, options.tiers.map(committedEpoch))
   for (const { part, claims } of scans) for (const { at, epoch } of claims) unit.claims[part - 1]!.add(at, epoch)
-  for (const [key, found] of highestOf(scans)) unit.table.add(entryOf(options, unit, key, found, scans))
+  for (const [key, found] of highestOf(scans, options.main.position()))
+    unit.table.add(entryOf(options, unit, key, found, scans))
   return unit
 }
 
@@ -114,7 +115,8 @@ const entryOf = (
   entry.kind = lock.kind
   entry.part = part
   entry.from = lock.kind === "next" ? lock.offset : lock.offset + 1n
-  for (const scan of scans) entry.copies[scan.part] = scan.last.get(key) ?? -1n
+  const isVoid = scans.some(({ bestVoid }) => bestVoid.get(key)?.record === record)
+  for (const scan of scans) entry.copies[scan.part] = lastCopy(scan, key, isVoid)
   // Nothing of the key lies between its lock and where the lock says that its first follower can be.
   const first = BigInts.max(entry.from, lock.next)
   if (first < main.position()) unit.table.evict(entry, first)

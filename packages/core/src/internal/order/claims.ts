@@ -2,13 +2,14 @@
  * Epochs. Each owner of a unit writes a claim of a higher epoch into its retry topics before it starts. From a claim on, locks of a lower epoch are void: an owner that lost the
  * unit may still publish them.
  */
+import { maxEpoch } from "../record/orderHeaders.ts"
 
 /** Owners of one generation of the group: a static member that restarts keeps the generation. */
 const perGeneration = 2 ** 20
 
 /** An epoch above every one that was seen. The generation comes first, so that a member that was replaced cannot make a higher one. */
 export const epochAfter = (highestSeen: number, generation: number): number =>
-  Math.max(highestSeen + 1, Math.max(0, generation) * perGeneration)
+  Math.min(maxEpoch, Math.max(highestSeen + 1, Math.max(0, generation) * perGeneration))
 
 interface Claim {
   readonly at: bigint

@@ -3,6 +3,7 @@
  */
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { LockKind, Verb } from "../record/orderHeaders.ts"
+import * as Detached from "./detached.ts"
 import { Followers } from "./followers.ts"
 
 /** A record that has begun in a part of the unit, and is not finished while its key needs it. */
@@ -79,7 +80,7 @@ export class Entry {
 
   constructor(key: string, keyBytes: Uint8Array, offset: bigint, epoch: number, parts: number, nowMillis: number) {
     this.key = key
-    this.keyBytes = keyBytes
+    this.keyBytes = Detached.bytes(keyBytes)
     this.offset = offset
     this.hop = 0
     this.epoch = epoch

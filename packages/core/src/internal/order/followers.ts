@@ -2,6 +2,7 @@
  * The followers of one key that are in memory, in the order of their offsets.
  */
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import * as Detached from "./detached.ts"
 
 /** Taken ones are dropped from the array when there are this many. */
 const mostTaken = 1_024
@@ -20,13 +21,13 @@ export class Followers {
   }
 
   add(record: ConsumerRecord): void {
-    this.#records.push(record)
+    this.#records.push(Detached.of(record))
     this.bytes += bytesOf(record)
   }
 
   /** Puts one in front of all others. */
   addFirst(record: ConsumerRecord): void {
-    this.#records = [record, ...this.#records.slice(this.#taken)]
+    this.#records = [Detached.of(record), ...this.#records.slice(this.#taken)]
     this.#taken = 0
     this.bytes += bytesOf(record)
   }
@@ -49,5 +50,8 @@ export class Followers {
 /** The cost of an object beside its bytes. */
 const objectBytes = 64
 
-export const bytesOf = ({ key, value }: ConsumerRecord): number =>
-  objectBytes + (key?.length ?? 0) + (value?.length ?? 0)
+export const bytesOf = ({ key, value, headers }: ConsumerRecord): number => {
+  let bytes = objectBytes + (key?.length ?? 0) + (value?.length ?? 0)
+  for (const header of headers) bytes += objectBytes + header.key.length + (header.value?.length ?? 0)
+  return bytes
+}

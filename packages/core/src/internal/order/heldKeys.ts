@@ -3,6 +3,7 @@
  */
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type * as OrderHeaders from "../record/orderHeaders.ts"
+import * as Detached from "./detached.ts"
 import type { Entry } from "./entry.ts"
 import type { KeyTable } from "./keyTable.ts"
 import * as LockCopies from "./lockCopies.ts"
@@ -26,7 +27,7 @@ export class HeldKeys {
   /** The record is stored, or read again. Nothing is left to decide where the key has gone on meanwhile. */
   hold(entry: Entry, record: ConsumerRecord): void {
     if (entry.doneTo > entry.offset || entry.isDraining) return
-    entry.held = record
+    entry.held = Detached.of(record)
     this.#decide(entry)
   }
 

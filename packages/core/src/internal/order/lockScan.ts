@@ -1,12 +1,14 @@
 /**
  * Reads the locks of one retry partition, from the group's position on. The new owner of a unit finds the parked keys so, and so does a list of them, from outside.
  *
- * A lock is believed only under the epoch that is in force where it lies: behind a claim, those of a lower epoch are void.
+ * A lock is believed under the epoch that is in force where it lies: behind a claim, those of a lower epoch are void, since a former owner may publish them late. A claim may be false,
+ * and a commit may have lost its epoch. So a void lock still counts where its key has no other one and the main topic has passed its record: it can only repeat then.
  */
 import * as Effect from "effect/Effect"
 import type { Reader } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
+import * as BigInts from "../base/bigInts.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
 import { textOf } from "./entry.ts"
@@ -40,6 +42,10 @@ export class LockScan {
   readonly best = new Map<string, Found>()
   /** By key: the offset of its last lock. */
   readonly last = new Map<string, bigint>()
+  /** The highest void lock of each key, of the highest epoch that it has void locks of. */
+  readonly bestVoid = new Map<string, Found>()
+  /** By key: the offset of its last void lock. */
+  readonly lastVoid = new Map<string, bigint>()
   readonly claims: Array<{ readonly at: bigint; readonly epoch: number }> = []
   /** The bonds of locks of another incarnation of the source, or of another cluster. */
   readonly strangers: Array<string> = []
@@ -89,25 +95,50 @@ export class LockScan {
       this.claims.push({ at: record.offset, epoch: read.epoch })
       return
     }
-    if (!OrderHeaders.isLock(read) || read.epoch !== this.#inForce) return
+    if (!OrderHeaders.isLock(read)) return
     // Nothing may come behind what is done: a lock without a record stands at the end then.
     if (read.offset >= (read.kind === "next" ? sourceEnd() + 1n : sourceEnd())) return
     const key = textOf(record.key!)
-    this.last.set(key, record.offset)
-    keepHigher(this.best, key, { lock: read, record, part: this.part })
+    const found = { lock: read, record, part: this.part }
+    if (read.epoch === this.#inForce) {
+      this.last.set(key, record.offset)
+      keepHigher(this.best, key, found)
+    } else {
+      this.highest = Math.max(this.highest, read.epoch)
+      this.lastVoid.set(key, record.offset)
+      keepLater(this.bestVoid, key, found)
+    }
   }
 }
 
-/** The highest lock of each key over the retry partitions of a unit: it is the key's. */
-export const highestOf = (scans: ReadonlyArray<LockScan>): ReadonlyMap<string, Found> => {
+/** The lock of each key over the retry partitions of a unit: the highest one. `mainPosition`: the group's position in the source. */
+export const highestOf = (scans: ReadonlyArray<LockScan>, mainPosition: bigint): ReadonlyMap<string, Found> => {
   const best = new Map<string, Found>()
   for (const scan of scans) for (const [key, found] of scan.best) keepHigher(best, key, found)
+  const others = new Map<string, Found>()
+  for (const scan of scans) {
+    for (const [key, found] of scan.bestVoid) {
+      if (!best.has(key) && found.lock.offset < mainPosition) keepLater(others, key, found)
+    }
+  }
+  for (const [key, found] of others) best.set(key, found)
   return best
 }
+
+/** Where the last copy of a key lies in the retry partition that was read; -1 where there is none. */
+export const lastCopy = ({ last, lastVoid }: LockScan, key: string, isVoid: boolean): bigint =>
+  BigInts.max(last.get(key) ?? -1n, (isVoid ? lastVoid.get(key) : undefined) ?? -1n)
 
 const keepHigher = (best: Map<string, Found>, key: string, found: Found): void => {
   const known = best.get(key)
   if (known === undefined || isHigher(found.lock, known.lock)) best.set(key, found)
+}
+
+/** A later owner knows more than the one before. */
+const keepLater = (best: Map<string, Found>, key: string, found: Found): void => {
+  const epoch = best.get(key)?.lock.epoch ?? -1
+  if (found.lock.epoch > epoch) best.set(key, found)
+  else if (found.lock.epoch === epoch) keepHigher(best, key, found)
 }
 
 const isHigher = (one: OrderHeaders.Lock, other: OrderHeaders.Lock): boolean =>

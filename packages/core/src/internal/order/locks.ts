@@ -125,7 +125,7 @@ export class Locks {
   #move(entry: Entry, { kind, offset, part }: LockTarget): void {
     const move: Move = { slots: [] }
     this.#slots.leaveTo(entry, move)
-    entry.hop = offset === entry.offset ? entry.hop + 1 : 1
+    entry.hop = offset === entry.offset ? Math.min(OrderHeaders.maxHop, entry.hop + 1) : 1
     entry.offset = offset
     entry.kind = kind
     entry.epoch = this.#options.epoch

@@ -5,6 +5,10 @@ import type { Committer } from "../partition/committer.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Entry, Move, Slot } from "./entry.ts"
 
+/** The locks of held keys move to the end of their topic when so many stand there for each other record, and so many at once. */
+const heldPerOther = 8
+const mostMoving = 500
+
 /** A slot that is held for a key. */
 interface HeldSlot {
   readonly entry: Entry
@@ -48,6 +52,7 @@ export class Slots {
     this.#held[part]!.delete(sequence)
     partition.tracker.finish(sequence)
     this.#committer.mark(partition)
+    partition.onFinishedBeside()
   }
 
   /** A record that no key holds is finished, by a scheduler that tells the committer itself. */
@@ -59,6 +64,26 @@ export class Slots {
   front(part: number): Entry | undefined {
     const held = this.#held[part]!.get(this.#parts[part]!.tracker.firstSequence())
     return held?.move === undefined ? held?.entry : undefined
+  }
+
+  /**
+   * The held keys whose locks stand in front of a part, where those locks keep others from leaving: they go to its end. Many locks move only for many others, so that they are not
+   * written again and again; and none for nothing.
+   */
+  heldFront(part: number): ReadonlyArray<Entry> {
+    const { tracker } = this.#parts[part]!
+    const slots = this.#held[part]!
+    let held = 0
+    for (const { entry } of slots.values()) if (waits(entry)) held++
+    const others = tracker.span() - held
+    if (others === 0 || others * heldPerOther < held) return []
+    const front: Array<Entry> = []
+    for (let sequence = tracker.firstSequence(); front.length < mostMoving; sequence++) {
+      const slot = slots.get(sequence)
+      if (slot === undefined || slot.move !== undefined || !waits(slot.entry)) break
+      front.push(slot.entry)
+    }
+    return front
   }
 
   /** Whether a lock that waits for no delivery keeps what is finished behind it from being committed. */
@@ -76,6 +101,8 @@ export class Slots {
     return this.#parts.every((partition, part) => part === 0 || isCovered(entry, slot, partition, part))
   }
 }
+
+const waits = ({ held, isDraining }: Entry): boolean => held !== undefined && !isDraining
 
 const isCovered = (entry: Entry, slot: Slot, { tracker }: Partition, part: number): boolean => {
   const copy = entry.copies[part]!

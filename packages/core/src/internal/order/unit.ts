@@ -224,15 +224,20 @@ export class Unit {
   /** Keys that stand in front of a retry topic and cannot leave let those behind them go: their locks move to the end. */
   unblock(): ReadonlyArray<Effect.Effect<boolean>> {
     const nowMillis = this.options.clock.currentTimeMillisUnsafe()
-    return this.options.tiers.flatMap(({ tracker }, index) => {
+    return this.options.tiers.flatMap((_, index) => {
       const front = this.#slots.front(index + 1)
       if (front === undefined || front.move !== undefined || front.isDraining || this.stopping) return []
-      const isHeld = front.held !== undefined && tracker.span() > 1
-      if (!isHeld && !front.isIdle) return []
+      const moving = front.held === undefined ? [front] : this.#slots.heldFront(index + 1)
+      if (moving.length === 0 || (front.held === undefined && !front.isIdle)) return []
       front.stuckSinceMillis ??= nowMillis
       if (nowMillis - Math.max(front.stuckSinceMillis, front.lockedMillis) < rollAfter.millis) return []
-      return [Effect.tap(this.locks.renew(front), () => Effect.sync(() => isHeld || this.drain(front)))]
+      return moving.map((entry) => this.#renew(entry))
     })
+  }
+
+  #renew(entry: Entry): Effect.Effect<boolean> {
+    const wasHeld = entry.held !== undefined
+    return Effect.tap(this.locks.renew(entry), () => Effect.sync(() => wasHeld || this.drain(entry)))
   }
 
   /** Locks that retention took before they were read: their keys get new ones while their owner still knows them. */

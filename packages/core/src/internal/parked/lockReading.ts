@@ -62,9 +62,13 @@ export const read = Effect.fnUntraced(function* (
     },
     { concurrency: partitionsAtOnce }
   )
+  const positions = stretches.length === 0 ? new Map() : yield* positionsOf(definition, admin)
   return sources.map(({ partition }) => ({
     ...{ partition, bond: bondOf(partition) },
-    found: highestOf(scans.flatMap((each) => (each.partition === partition ? each.scan : [])))
+    found: highestOf(
+      scans.flatMap((each) => (each.partition === partition ? each.scan : [])),
+      positions.get(partition) ?? 0n
+    )
   }))
 })
 
@@ -85,6 +89,13 @@ const stretchesOf = Effect.fnUntraced(function* ({ tiers, groupId }: BindingDefi
       .filter(({ from, log }) => from < log.logEnd)
   )
 })
+
+/** The committed offsets of the source, by partition. */
+const positionsOf = ({ topic, groupId }: BindingDefinition<unknown>, admin: Admin) =>
+  Effect.map(
+    admin.committedOffsets(groupId, [topic]),
+    (commits) => new Map(commits.map(({ partition, offset }) => [partition, offset]))
+  )
 
 /** A group that has committed nothing yet reads a retry topic from its start. */
 const stretchOf = (

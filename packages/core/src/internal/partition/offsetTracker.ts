@@ -33,11 +33,14 @@ export interface OffsetTracker {
 
 const initialCapacity = 64
 
+/** By default, a scheduler begins so many records from the first unfinished one on. */
+export const defaultMaxSpan = 10_000
+
 /**
- * `isFull` is true from `maxSpan` on (default 10 000). `begin` never refuses: a caller that goes on costs memory, and loses no record.
+ * `isFull` is true from `maxSpan` on (default `defaultMaxSpan`). `begin` never refuses: a caller that goes on costs memory, and loses no record.
  */
-export const make = (startPosition: bigint, options?: { readonly maxSpan?: number }): OffsetTracker => {
-  const maxSpan = options?.maxSpan ?? 10_000
+export const make = (startPosition: bigint, options?: { readonly maxSpan?: number | undefined }): OffsetTracker => {
+  const maxSpan = options?.maxSpan ?? defaultMaxSpan
   // A ring indexed by sequence modulo capacity (a power of two). A finished entry is undefined, which also frees its record.
   let ring = new Array<ConsumerRecord | undefined>(initialCapacity).fill(undefined)
   let mask = initialCapacity - 1

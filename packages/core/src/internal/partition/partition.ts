@@ -60,6 +60,8 @@ export class Partition implements Committable, StartGate {
   order: OrderedPart | undefined
   /** Why its unit does not run, and since when; undefined where it does, and where there are no units. */
   awaitsUnit: AwaitedUnit | undefined
+  /** Called when a record is finished that no scheduler has in work: there may be room for another one. Set by the scheduler that waits for room. */
+  onFinishedBeside: () => void = () => {}
   /** Runs that the processing budget may cut off. */
   readonly guarded = new Set<GuardedRuns.GuardedRun>()
 
@@ -82,7 +84,7 @@ export class Partition implements Committable, StartGate {
     this.key = partitionKey(options.topic, options.partition)
     this.tier = options.tier
     this.due = DueRecords.of(options)
-    this.tracker = this.due?.tracker ?? OffsetTracker.make(options.position)
+    this.tracker = this.due?.tracker ?? OffsetTracker.make(options.position, { maxSpan: options.maxSpan })
     this.counters = options.counters
     this.committed = options.committed
     this.log = new LogView(options.position, options.logEnd)

@@ -28,6 +28,8 @@ export interface PartitionOptions extends Assigned {
   readonly finishedAhead?: string | undefined
   /** One past the last offset that is known of the log. */
   readonly logEnd: bigint
+  /** Records that may begin from the first unfinished one on. Default: `OffsetTracker.defaultMaxSpan`. */
+  readonly maxSpan?: number | undefined
   /** Set for a partition of a retry topic. */
   readonly tier: TierTopic | undefined
   readonly counters: PartitionCounters

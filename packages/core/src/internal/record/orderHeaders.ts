@@ -85,9 +85,9 @@ export interface Stranger {
   readonly bond: string
 }
 
-/** Epochs fit a number exactly. */
-const maxEpoch = Number.MAX_SAFE_INTEGER
-const maxHop = 1_000_000_000
+/** The highest numbers that are read. Only a false record comes near them; the owner stays there, since it could not read its own locks beyond. Epochs fit a number exactly. */
+export const maxEpoch = Number.MAX_SAFE_INTEGER
+export const maxHop = 1_000_000_000
 
 const kinds: ReadonlySet<string> = new Set<LockKind>(["retry", "next", "held"])
 const verbs: ReadonlySet<string> = new Set<Verb>(["retry-held", "skip-held"])
