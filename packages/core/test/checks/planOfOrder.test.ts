@@ -1,4 +1,4 @@
-/** What `plan --check` says about the topics of a binding with order per key, and about keys that a change of its settings would leave behind. */
+/** `plan --check` names problems of the topics of a binding with order per key, and keys that a change of its settings would leave behind. */
 import { assert, describe } from "@effect/vitest"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
