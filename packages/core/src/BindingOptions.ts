@@ -52,7 +52,7 @@ export interface PerKey {
    * more, 2^53 - 1 ms at most. Default 12 hours.
    */
   readonly holdFor?: Time
-  /** Keys that may wait at once for each partition of the source, 1 or more. At the limit, that partition waits. About 500 bytes of memory each. Default 50 000. */
+  /** Keys that may wait at once in all partitions of one consumer, 1 or more. At the limit, its partitions of the source wait. About 500 bytes of memory each. Default 50 000. */
   readonly maxParkedKeys?: number
   /** Bytes of waiting records that one consumer keeps in memory, 1 or more. It reads further ones from the source topic again. Default 16 MiB. */
   readonly maxParkedBytes?: number

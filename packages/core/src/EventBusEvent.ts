@@ -9,12 +9,14 @@ import type { RetryProgress } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
+import type { BehindKeys } from "./internal/observe/behindKeys.ts"
 import type { DecisionEvent } from "./internal/observe/decisionEvent.ts"
 import type { OfBinding, OfConsumer, OfPartition, OfRecord } from "./internal/observe/eventSubjects.ts"
 import type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 import type { Report } from "./Replay.ts"
 import type { PauseReason } from "./Snapshot.ts"
 
+export type { BehindKeys, KeyBehind } from "./internal/observe/behindKeys.ts"
 export type { DecisionEvent } from "./internal/observe/decisionEvent.ts"
 export type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 
@@ -156,6 +158,14 @@ export type EventBusEvent =
       /** The topics, each with the other groups. */
       readonly shared: ReadonlyArray<SharedTopic>
     })
+  /** The retention of a source cannot be read, and order per key needs it: no key is given up before the records behind it are deleted. Once, until it can be read. */
+  | (OfConsumer & {
+      readonly _tag: "RetentionUnknown"
+      /** The source. */
+      readonly topic: string
+      /** Why its configuration cannot be read; undefined when the cluster did not answer within 5 seconds. */
+      readonly error: BrokerError | undefined
+    })
   /** There are more consumers than partitions: the other consumers get nothing. */
   | (OfConsumer & {
       readonly _tag: "ConsumersIdle"
@@ -195,19 +205,20 @@ export type EventBusEvent =
   /** Another member may own the partition already; running handlers were interrupted and nothing is committed. */
   | (OfPartition & { readonly _tag: "PartitionLost" })
   /** Offsets are not in the log any more, or the log is not the one that was read. After a deleted topic the partition is assigned no more, and the event comes within 10 seconds. */
-  | (OfPartition & {
-      readonly _tag: "RecordsGone"
-      /** The first offset that is gone. */
-      readonly from: bigint
-      /** The offset behind the last one that is gone, where reading continues; for a deleted topic the last known end of the log. */
-      readonly to: bigint
-      /** How many records were never read; undefined when that cannot be known. */
-      readonly gone: bigint | undefined
-      /** True when more may be gone: the topic was made again, and it cannot be told which topic the rest of the last known log belonged to. */
-      readonly isLowerBound?: boolean
-      /** Why: the topic's retention, a new topic under the same name, a committed offset that never existed, or a topic that was deleted, or deleted and made again, while records waited in it. */
-      readonly cause: "retention" | "log-replaced" | "invalid-commit" | "topic-deleted"
-    })
+  | (OfPartition &
+      Partial<BehindKeys> & {
+        readonly _tag: "RecordsGone"
+        /** The first offset that is gone. */
+        readonly from: bigint
+        /** The offset behind the last one that is gone, where reading continues; for a deleted topic the last known end of the log. */
+        readonly to: bigint
+        /** How many records were never read; undefined when that cannot be known. */
+        readonly gone: bigint | undefined
+        /** True when more may be gone: the topic was made again, and it cannot be told which topic the rest of the last known log belonged to. */
+        readonly isLowerBound?: boolean
+        /** Why: the topic's retention, a newer record of the key in a compacted topic, a new topic under the same name, a committed offset that never existed, or a topic that was deleted, or deleted and made again, while records waited in it. */
+        readonly cause: "retention" | "compaction" | "log-replaced" | "invalid-commit" | "topic-deleted"
+      })
   /** A record batch cannot be read, or an operator passed it. */
   | (OfPartition & UnreadableEvent)
   /** The partition is not fetched from now. */
@@ -239,7 +250,6 @@ export type EventBusEvent =
         /** Where the copy went. Set when the record was routed or dead-lettered. */
         readonly target: Target | undefined
       })
-  /** The strategy for dead letters did something, or could not. */
   | (OfBinding & StrategyEvent)
   /** An operator decided about a record that holds its partition, or its key. */
   | (OfBinding & DecisionEvent)

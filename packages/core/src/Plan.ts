@@ -24,22 +24,25 @@ import type {
   Plan,
   PlannedConsumers,
   PlannedDelivery,
+  PlannedOrder,
   PlannedTopic,
   RetryTimes,
   TimeRange
 } from "./internal/checks/planTypes.ts"
 import { subscriptions } from "./internal/group/consumer.ts"
+import * as Units from "./internal/group/units.ts"
 import * as ReplayJournal from "./internal/replay/replayJournal.ts"
 import { type BindingDefinition, budgetMillis } from "./internal/settings/bindingDefinition.ts"
 import * as Sources from "./internal/settings/sources.ts"
 
-export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedTopic, RetryTimes, TimeRange }
+export type { Finding, Plan, PlannedConsumers, PlannedDelivery, PlannedOrder, PlannedTopic, RetryTimes, TimeRange }
 
 /** Computes the plan from the settings alone: no cluster is asked. */
 export const make = (binding: Binding<unknown>): Plan => {
   const definition: BindingDefinition<unknown> = binding.definition
   const consumers = plannedConsumers(definition)
   const members = consumers.reduce((sum, each) => sum + each.members, 0)
+  const retries = retryTimes(definition.topic, definition.retry, definition.tiers, budgetMillis(definition))
   return {
     binding: binding.name,
     cluster: definition.cluster,
@@ -50,8 +53,7 @@ export const make = (binding: Binding<unknown>): Plan => {
     consumers,
     groups: Acls.groupsOf(definition),
     clients: members + 1 + extraClients(definition),
-    retries: retryTimes(definition.topic, definition.retry, definition.tiers, budgetMillis(definition)),
-    onExhausted: definition.onExhausted,
+    ...{ retries, onExhausted: definition.onExhausted, orderPerKey: plannedOrder(definition, retries) },
     memory: { records: members * definition.maxBufferedRecords, bytes: members * definition.maxBufferedBytes }
   }
 }
@@ -92,6 +94,15 @@ const plannedTopics = (definition: BindingDefinition<unknown>): ReadonlyArray<Pl
         ]
       : [])
   ]
+}
+
+const plannedOrder = (definition: BindingDefinition<unknown>, { exhausted }: RetryTimes): PlannedOrder => {
+  const { orderingMode, perKey } = definition
+  const isKept = orderingMode === "PER_KEY"
+  return {
+    ...{ isKept, servesParkedKeys: Units.areKept(definition), delaysMillis: exhausted.latestMillis },
+    holdForMillis: isKept && perKey.onDeadLetter === "hold" ? perKey.holdForMillis : undefined
+  }
 }
 
 const plannedConsumers = (definition: BindingDefinition<unknown>): ReadonlyArray<PlannedConsumers> => {

@@ -221,7 +221,11 @@ export class FigureBook {
         add(counts, figureKey("eventbus.poll.interval.safety.triggered", binding))
         return
       case "RecordsGone":
-        add(counts, figureKey("eventbus.records.gone", binding, event.topic, event.partition), Number(event.gone ?? 0))
+        add(
+          counts,
+          figureKey("eventbus.records.gone", binding, event.topic, event.partition),
+          Number(event.gone ?? event.keys ?? 0)
+        )
         return
       case "BreakerChanged":
         book.breakers.set(binding, event.to)

@@ -22,7 +22,7 @@ export const PerKey = section("How PER_KEY treats waiting keys; refused with ano
   ),
   maxParkedKeys: Schema.optionalKey(
     whole(
-      `Keys that may wait at once, for each partition of the source; then that partition waits. Default ${perKey.maxParkedKeys}.`,
+      `Keys that may wait at once in all partitions of one consumer; then its partitions of the source wait. Default ${perKey.maxParkedKeys}.`,
       range.maxParkedKeys
     )
   ),

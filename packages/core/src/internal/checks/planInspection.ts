@@ -2,17 +2,14 @@
  * Compares a plan with the cluster: what is missing, what the connector will create, and what does not fit.
  */
 import * as Effect from "effect/Effect"
-import type { Admin, TopicDescription } from "../../Broker.ts"
+import type { Admin } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import { pluralize } from "../base/pluralize.ts"
 import * as Acls from "./acls.ts"
 import * as ForeignGroups from "./foreignGroups.ts"
 import { inspectGroup } from "./groupInspection.ts"
+import { type Found, orderFindings, parkedKeysLeft } from "./orderInspection.ts"
 import type { Finding, Plan, PlannedTopic } from "./planTypes.ts"
-
-interface Found extends TopicDescription {
-  readonly config: ReadonlyMap<string, string>
-}
 
 export const inspect = Effect.fnUntraced(function* (
   plan: Plan,
@@ -31,11 +28,13 @@ export const inspect = Effect.fnUntraced(function* (
     ...plan.topics.flatMap((topic) => {
       const there = found.get(topic.topic)
       const source = found.get(topic.source)
-      return there === undefined ? missing(topic, source) : misfits(topic, there, source)
+      return there === undefined ? missing(topic, source) : misfits(topic, there, source, plan)
     }),
+    ...orderFindings(plan, found),
     ...idleConsumers(plan, found),
     ...(yield* missingAcls(plan, admin)),
     ...(yield* inspectGroup(plan, admin, existing)),
+    ...(yield* parkedKeysLeft(plan, admin, existing)),
     ...(yield* sharedTopics(plan, admin, existing))
   ]
 })
@@ -102,13 +101,16 @@ const missing = (planned: PlannedTopic, source: Found | undefined): ReadonlyArra
 const misfits = (
   { topic, role, delayMillis }: PlannedTopic,
   there: Found,
-  source: Found | undefined
+  source: Found | undefined,
+  { orderPerKey }: Plan
 ): ReadonlyArray<Finding> => {
   if (role !== "retry" && role !== "dead-letter") return []
+  // With order per key, more is at stake in a retry topic, and another finding says what.
+  const isOrdered = role === "retry" && orderPerKey.isKept
   const findings: Array<Finding> = []
   const warn = (code: Finding["code"], message: string) =>
     findings.push({ severity: "warning", code, subject: topic, message })
-  if (source !== undefined && there.partitions < source.partitions) {
+  if (!isOrdered && source !== undefined && there.partitions < source.partitions) {
     const fewer = `Topic '${topic}' has ${pluralize(there.partitions, "partition")}, its source ${source.partitions}`
     warn("fewer-partitions", `${fewer}: copies are partitioned by key, and fewer records are handled at the same time.`)
   }
@@ -117,7 +119,7 @@ const misfits = (
     const sizes = `max.message.bytes of '${topic}' is ${maxBytes}, less than the ${maxOfSource} of its source`
     warn("smaller-messages", `${sizes}: a record above that size cannot be copied and stays unfinished.`)
   }
-  if (there.config.get("cleanup.policy")?.includes("compact")) {
+  if (!isOrdered && there.config.get("cleanup.policy")?.includes("compact")) {
     warn("compacted", `Topic '${topic}' is compacted: Kafka keeps only the last copy of each key.`)
   }
   const retention = Number(there.config.get("retention.ms"))

@@ -20,8 +20,22 @@ export interface Plan {
   readonly retries: RetryTimes
   /** The end of a record after its last attempt: it goes to the dead letter topic, or it stays and halts its partition. */
   readonly onExhausted: "dead-letter" | "halt"
+  /** Order per key through retry topics. */
+  readonly orderPerKey: PlannedOrder
   /** The most that all consumers of one process hold fetched and not yet handled. One fetch per consumer comes on top. */
   readonly memory: { readonly records: number; readonly bytes: number }
+}
+
+/** A binding asks this of its topics for the order of each key. */
+export interface PlannedOrder {
+  /** Whether the binding keeps it: `orderingMode: "PER_KEY"`. */
+  readonly isKept: boolean
+  /** Whether keys that are parked go on in order, also those of an earlier release with `PER_KEY`. */
+  readonly servesParkedKeys: boolean
+  /** All delays of a record that always fails, in milliseconds. */
+  readonly delaysMillis: number
+  /** How long a dead letter may hold its key, in milliseconds; undefined for `perKey.onDeadLetter: "continue"`, and where the order is not kept. */
+  readonly holdForMillis: number | undefined
 }
 
 export interface PlannedTopic {
@@ -96,6 +110,7 @@ export interface Finding {
     | "smaller-messages"
     | "compacted"
     | "short-retention"
+    | "parked-keys"
     | "acl-missing"
     | "shared-topic"
     | "group-protocol"

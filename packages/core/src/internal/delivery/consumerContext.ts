@@ -204,6 +204,6 @@ export const report = (
   event: Details<RareEvent>
 ): void => {
   if (event._tag === "ProcessingBudgetReached") context.metrics.budgetReached()
-  if (event._tag === "RecordsGone" && event.gone !== undefined) context.metrics.recordsGone(at, Number(event.gone))
+  if (event._tag === "RecordsGone") context.metrics.recordsGone(at, Number(event.gone ?? event.keys ?? 0))
   context.hub.emit({ ...ofPartition(context, at), ...event })
 }

@@ -148,7 +148,7 @@ const withFollowers = <R>(
         onRead: (count) => {
           unit.options.counts.reread += count
         },
-        onGone: (from, to) => report(context, unit.options.main, recordsGone(from, to))
+        onGone: (gone) => report(context, unit.options.main, recordsGone(gone))
       })
       yield* Effect.forkScoped(Effect.catchDefect(Effect.scoped(reading), context.onDefect))
       const followers = yield* Followers.make(context, handler, unit)
@@ -157,8 +157,14 @@ const withFollowers = <R>(
     })
   )
 
-const recordsGone = (from: bigint, to: bigint) =>
-  ({ _tag: "RecordsGone", from, to, gone: to - from, isLowerBound: false, cause: "retention" }) as const
+/** Keys that an event names. */
+const mostNamed = 100
+
+const recordsGone = ({ from, to, records, cause, entries }: SourceReader.Gone) => {
+  const behind = entries.slice(0, mostNamed).map(({ keyBytes: key, offset }) => ({ key, offset }))
+  const gone = records === undefined ? undefined : BigInt(records)
+  return { _tag: "RecordsGone", from, to, gone, cause, behind, keys: entries.length } as const
+}
 
 /** The former owner committed this after the partition was assigned. No record may come behind it for long, so the figures have to know it now. */
 const committedMeanwhile = (partition: Partition, offset: bigint): void => {

@@ -115,7 +115,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const context = yield* makeContext(options, session, (defect) => Deferred.die(broken, defect))
   const joined = Latch.makeUnsafe(false)
   const guarded = Latch.makeUnsafe(false)
-  const units = Units.ofConsumer({ context, session, broker: options.broker, counts: options.unitCounts })
+  const units = yield* Units.ofConsumer({ context, session, broker: options.broker, counts: options.unitCounts })
   const assignments = yield* Assignments.make({
     context,
     onGuarded: () => guarded.openUnsafe(),

@@ -5,18 +5,24 @@
  * one part ends, the unit has ended, and the others wait for a new one.
  */
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Broker, ConsumerOptions, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"
+import { retryTimes } from "../checks/planTimes.ts"
 import { type ConsumerContext, reportPublishFailed } from "../delivery/consumerContext.ts"
 import type { UnitCounts } from "../observe/orderMetrics.ts"
 import { begin } from "../order/begin.ts"
+import { ParkedRoom } from "../order/parkedRoom.ts"
 import type { Unit } from "../order/unit.ts"
 import type { Bodies } from "../order/unitOptions.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
+import { budgetMillis } from "../settings/bindingDefinition.ts"
+import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
+import * as Retentions from "./retentions.ts"
 import { UnitParts } from "./unitParts.ts"
 
 export interface UnitsOptions {
@@ -24,6 +30,12 @@ export interface UnitsOptions {
   readonly broker: Broker["Service"]
   readonly session: Pick<ConsumerSession, "clusterId">
   readonly counts: UnitCounts
+}
+
+/** All units of one consumer share them. */
+interface Shared {
+  readonly bodies: Bodies
+  readonly parkedRoom: ParkedRoom
 }
 
 /** Whether a binding can have units: its retry topics are read with their source, by one member, and become due in the order of their offsets. */
@@ -71,10 +83,18 @@ export interface Units {
 }
 
 /** Undefined for a binding that can have no units. */
-export const ofConsumer = (options: UnitsOptions): Units | undefined =>
-  areKept(options.context.definition) ? make(options) : undefined
+export const ofConsumer = (options: UnitsOptions): Effect.Effect<Units | undefined, never, Scope.Scope> =>
+  Effect.map(Effect.scope, (scope) => {
+    const { context, broker } = options
+    const { definition, consumer, hub } = context
+    if (!areKept(definition)) return undefined
+    const retentions = Retentions.make(broker, scope, (topic, error) =>
+      hub.emit({ _tag: "RetentionUnknown", ...BindingKey.onEvent(definition), consumer, topic, error })
+    )
+    return make(options, retentions)
+  })
 
-const make = (options: UnitsOptions): Units => {
+const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units => {
   const { context } = options
   const { definition } = context
   const seats = new Map<string, UnitParts>()
@@ -82,7 +102,8 @@ const make = (options: UnitsOptions): Units => {
   /** Units of a binding that does not ask for them, and those whose loss is accepted. */
   const required = new Set<string>()
   const accepted = new Set<string>()
-  const bodies: Bodies = { bytes: 0, most: definition.perKey.maxParkedBytes }
+  const { maxParkedBytes, maxParkedKeys } = definition.perKey
+  const shared: Shared = { bodies: { bytes: 0, most: maxParkedBytes }, parkedRoom: new ParkedRoom(maxParkedKeys) }
   const { counts } = options
 
   const keyOf = ({ topic, partition }: TopicPartition): string =>
@@ -108,7 +129,7 @@ const make = (options: UnitsOptions): Units => {
     if (missing.length > 0) return
     seat.hasBegun = true
     const elapsedMillis = Clocks.stopwatch(context.clock)
-    const unit = yield* beginUnit(options, seat, bodies, () => accepted.has(seat.key))
+    const unit = yield* beginUnit(options, seat, { ...shared, retentions }, () => accepted.has(seat.key))
     counts.begun.observe(elapsedMillis())
     const { main, tiers } = unit.options
     const isNeeded = isAsked || unit.table.size > 0
@@ -140,7 +161,7 @@ const make = (options: UnitsOptions): Units => {
       seat.parts.delete(partition.topic)
       if (!seat.hasBegun) return []
       seats.delete(keyOf(partition))
-      if (seat.unit !== undefined) bodies.bytes -= bytesOf(seat.unit)
+      seat.unit?.table.end()
       return Array.from(seat.parts.values())
     },
     partsOf: (partition) => Array.from(seatOf(partition)?.parts.values() ?? [partition]),
@@ -154,14 +175,14 @@ const topicsOf = (definition: ConsumerContext<unknown>["definition"], source: st
   ...Sources.ofTopic(definition, source).tiers.topics.map(({ topic }) => topic)
 ]
 
-/** Bodies of followers that end with their unit. */
-const bytesOf = ({ table }: Unit): number =>
-  Array.from(table.values()).reduce((sum, { followers }) => sum + followers.bytes, 0)
+/** All delays of a record that always fails. */
+const delaysOf = (definition: ConsumerContext<unknown>["definition"]): number =>
+  retryTimes(definition.topic, definition.retry, definition.tiers, budgetMillis(definition)).exhausted.latestMillis
 
 const beginUnit = (
   { context, broker, session, counts }: UnitsOptions,
   seat: UnitParts,
-  bodies: Bodies,
+  { retentions, ...shared }: Shared & { readonly retentions: Retentions.Retentions },
   acceptsLoss: () => boolean
 ): Effect.Effect<Unit> => {
   const definition = Sources.ofTopic(context.definition, seat.source)
@@ -170,7 +191,9 @@ const beginUnit = (
   const { topic, partition, generation } = main
   const topicId = CommitMetadata.topicIdOf(main.commitText.fixed)
   return begin({
-    ...{ definition, main, tiers, broker, generation, bodies, counts, acceptsLoss },
+    ...{ ...shared, definition, main, tiers, broker, generation, counts, acceptsLoss },
+    ...{ retention: () => retentions.of(topic), delaysMillis: delaysOf(definition) },
+    askRetention: (withinMillis) => retentions.ask(topic, withinMillis),
     parks: definition.orderingMode === "PER_KEY",
     ...{ clock: context.clock, committer: context.committer, copyPublisher: context.copyPublisher },
     bond: { topic, partition, topicId, clusterId: session.clusterId, groupId: definition.groupId },

@@ -82,7 +82,8 @@ const ofConsumer = (event: EventBusEvent, binding: Topics | undefined): Effect.E
       return LogLine.warning(`An operator ${done} held record ${topic}-${partition}@${offset}: ${decision.reason}`)
     }
     case "KeyDecided":
-      return LogLine.warning(KeyLines.decided(event))
+    case "RetentionUnknown":
+      return LogLine.warning(KeyLines.of(event))
     case "BreakerChanged": {
       const { from, to, snapshot } = event
       if (to === "CLOSED") return LogLine.info("Circuit breaker is CLOSED: normal processing")
@@ -105,6 +106,7 @@ const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
     case "RecordsGone": {
       const { gone, cause, from, to } = event
       if (cause === "topic-deleted") return LogLine.error(deletedText(event))
+      if (event.behind !== undefined) return LogLine.error(KeyLines.followersGone(event))
       const lost = cause === "retention" ? "lost to retention" : `never read (${cause})`
       return LogLine.error(
         `${lost}: ${gone ?? "an unknown number of records"}. Offset ${from} no longer exists, continuing at ${to}`

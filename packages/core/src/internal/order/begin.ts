@@ -11,6 +11,7 @@ import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
 import type { Partition } from "../partition/partition.ts"
+import * as SourceRetention from "../retry/sourceRetention.ts"
 import * as Claims from "./claims.ts"
 import { Entry } from "./entry.ts"
 import * as LockCopies from "./lockCopies.ts"
@@ -30,6 +31,9 @@ export interface BeginOptions extends Omit<UnitOptions, "epoch"> {
 /** Waits between two attempts to begin: 100 ms doubling up to 5 s. */
 const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
 
+/** Units that begin at about the same time share one look at the configuration of their source. */
+const retentionMillis = 3_000
+
 /** Begins a unit, however long that takes. */
 export const begin = (options: BeginOptions): Effect.Effect<Unit> =>
   Effect.scoped(attempt(options)).pipe(
@@ -40,6 +44,7 @@ export const begin = (options: BeginOptions): Effect.Effect<Unit> =>
 
 const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
   const { broker, generation, main, tiers } = options
+  if (options.parks) yield* keptForLongEnough(options)
   const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
   const scans = tiers.map((partition, index) => scanOf(options, partition, index + 1))
   yield* Effect.forEach(scans, (scan, index) => scan.readTo(reader, tiers[index]!.log.end), {
@@ -62,6 +67,20 @@ const scanOf = ({ definition, bond, main }: BeginOptions, partition: Partition, 
     ...{ at: partition, part, from: partition.position(), epoch: committedEpoch(partition) },
     ...{ groups: definition, bond, sourceEnd: () => main.log.end }
   })
+
+/** The source keeps a record at least twice as long as a key can wait. Where its configuration cannot be read, nobody knows, and the unit begins. */
+const keptForLongEnough = Effect.fnUntraced(function* ({ main, retention, askRetention, delaysMillis }: BeginOptions) {
+  yield* askRetention(retentionMillis)
+  const found = retention()
+  const refusal = found && SourceRetention.refusal(main.topic, found, delaysMillis)
+  if (refusal === undefined) return
+  return yield* new UnexpectedBrokerError({
+    operation: `Keeping the order of each key of ${main.topic}-${main.partition}`,
+    code: "SHORT_RETENTION",
+    detail: `${refusal}. The partition is read once the topic keeps its records for longer`,
+    retryable: true
+  })
+})
 
 /** Answers the offset of the claim. */
 const claim = Effect.fnUntraced(function* (options: UnitOptions, { part }: LockScan) {

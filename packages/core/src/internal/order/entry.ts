@@ -45,6 +45,10 @@ export class Entry {
   readonly followers = new Followers()
   /** From this offset on followers are in the source alone; undefined when all are in memory. */
   evictedFrom: bigint | undefined = undefined
+  /** The timestamp of the record at `evictedFrom`; undefined while that record is not known. */
+  evictedMillis: number | undefined = undefined
+  /** How many followers are in the source alone, of those that were seen since the unit began. */
+  evictedRecords = 0
   /** Finished when the key is free, or when a higher lock is acknowledged. */
   slot: Slot | undefined = undefined
   /** Set while a lock is on its way. */
@@ -94,6 +98,14 @@ export class Entry {
   /** Whether its record waits for an operator who has not decided yet. */
   get isHeld(): boolean {
     return this.kind === "held" && this.doneTo <= this.offset && !this.isDraining && this.decision === undefined
+  }
+
+  /** The first follower, as far as it is known. */
+  get firstFollower(): { readonly offset: bigint; readonly timestamp: number } | undefined {
+    const { first } = this.followers
+    if (first !== undefined) return first
+    const { evictedFrom: offset, evictedMillis: timestamp } = this
+    return offset === undefined || timestamp === undefined ? undefined : { offset, timestamp }
   }
 
   get hasFollowers(): boolean {

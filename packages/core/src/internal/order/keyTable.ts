@@ -2,11 +2,11 @@
  * The parked keys of one unit, and what of their followers is in memory.
  */
 import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Entry } from "./entry.ts"
 import { bytesOf } from "./followers.ts"
+import type { ParkedRoom } from "./parkedRoom.ts"
 import type { Bodies } from "./unitOptions.ts"
 
 /** Bodies that a key may hold while it drains, whatever the others hold. */
@@ -15,8 +15,14 @@ const leastBytes = 256 * 1024
 interface KeyTableOptions {
   readonly main: Partition
   readonly bodies: Bodies
-  /** With so many keys, no record of the main topic starts. */
-  readonly most: number
+  /** The keys of all units of the consumer. Where they are too many, no record of the main topic starts. */
+  readonly parkedRoom: ParkedRoom
+}
+
+/** Followers of a key that the source does not have any more. */
+export interface Missing {
+  readonly entry: Entry
+  readonly records: number
 }
 
 export class KeyTable {
@@ -26,13 +32,17 @@ export class KeyTable {
   freedTo = 0n
   /** Keys with followers that are in the source alone. */
   readonly evicted = new Set<Entry>()
+  /** Followers that were not found again in the source, until somebody reports them. */
+  readonly missing: Array<Missing> = []
   readonly #options: KeyTableOptions
   readonly #entries = new Map<string, Entry>()
   /** Free keys that the main topic has not passed yet. They do not count. */
   readonly #gone = new Set<Entry>()
-  readonly #room = Latch.makeUnsafe(true)
+  /** How many keys of this unit the room counts. */
+  #counted = 0
   /** Followers below this offset of the source are of a former owner's time. */
   readonly #beganAt: bigint
+  #hasEnded = false
 
   constructor(options: KeyTableOptions) {
     this.#options = options
@@ -57,11 +67,25 @@ export class KeyTable {
     return tracker.begunTo() ?? tracker.position()
   }
 
-  get hasRoom(): boolean {
-    return this.#entries.size - this.#gone.size < this.#options.most
+  /** Followers below this offset were seen by a former owner, and are counted when they are read. */
+  isOfFormerOwner(offset: bigint): boolean {
+    return offset < this.#beganAt
   }
 
-  readonly room: Effect.Effect<void> = Effect.suspend(() => this.#room.await)
+  get hasRoom(): boolean {
+    return this.#options.parkedRoom.isOpen
+  }
+
+  readonly room: Effect.Effect<void> = Effect.suspend(() => this.#options.parkedRoom.open)
+
+  /** The unit has ended: its keys and the bodies of their followers take no room any more. */
+  end(): void {
+    const { bodies, parkedRoom } = this.#options
+    for (const { followers } of this.#entries.values()) bodies.bytes -= followers.bytes
+    parkedRoom.add(-this.#counted)
+    this.#counted = 0
+    this.#hasEnded = true
+  }
 
   add(entry: Entry): void {
     this.#entries.set(entry.key, entry)
@@ -69,8 +93,11 @@ export class KeyTable {
   }
 
   #changed(): void {
-    if (this.hasRoom) this.#room.openUnsafe()
-    else this.#room.closeUnsafe()
+    if (this.#hasEnded) return
+    const counted = this.#entries.size - this.#gone.size
+    const more = counted - this.#counted
+    this.#counted = counted
+    this.#options.parkedRoom.add(more)
   }
 
   /** The key is free. It stands here until the main topic has passed what is done. */
@@ -102,10 +129,10 @@ export class KeyTable {
     const bytes = bytesOf(record)
     const hasRoom = bodies.bytes + bytes <= bodies.most
     if (!hasRoom && !(entry.isDraining && entry.followers.bytes < leastBytes)) {
-      this.evict(entry, record.offset)
+      this.evict(entry, record.offset, record.timestamp)
       return false
     }
-    bodies.bytes += bytes
+    this.#hold(bytes)
     entry.followers.add(record)
     return true
   }
@@ -113,37 +140,60 @@ export class KeyTable {
   /** A follower was read from the source again. False when there is no room for it. */
   remembered(entry: Entry, record: ConsumerRecord): boolean {
     if (!this.remember(entry, record)) return false
-    if (record.offset < this.#beganAt) this.followers++
+    if (this.isOfFormerOwner(record.offset)) this.followers++
+    else if (entry.evictedRecords > 0) entry.evictedRecords--
     return true
   }
 
   /** This record is handled in front of all followers. */
   addFirst(entry: Entry, record: ConsumerRecord): void {
     entry.followers.addFirst(record)
-    this.#options.bodies.bytes += bytesOf(record)
+    this.#hold(bytesOf(record))
     this.followers++
   }
 
-  /** From this offset on, followers are in the source alone. */
-  evict(entry: Entry, from: bigint): void {
+  /** From this offset on, followers are in the source alone. `timestamp`: that of the record there, where it is known. */
+  evict(entry: Entry, from: bigint, timestamp?: number): void {
     entry.evictedFrom = from
+    entry.evictedMillis = timestamp
     this.evicted.add(entry)
   }
 
   /** Followers are in memory up to this offset of the source. */
   readTo(entry: Entry, offset: bigint): void {
     entry.evictedFrom = offset >= this.mainPosition ? undefined : offset
-    if (entry.evictedFrom === undefined) this.evicted.delete(entry)
+    entry.evictedMillis = undefined
+    if (entry.evictedFrom === undefined) this.#noneEvicted(entry)
+  }
+
+  /** The source was read to the end: records that were seen there before, and are not there any more, do not come again. */
+  #noneEvicted(entry: Entry): void {
+    this.evicted.delete(entry)
+    const { evictedRecords: records } = entry
+    if (records === 0) return
+    entry.evictedRecords = 0
+    this.followers = Math.max(0, this.followers - records)
+    this.missing.push({ entry, records })
   }
 
   /** The first follower in memory is dealt with. */
   shift(entry: Entry): void {
-    this.#options.bodies.bytes -= entry.followers.drop()
+    this.#hold(-entry.followers.drop())
+  }
+
+  /** A unit that has ended has given its bytes back. */
+  #hold(bytes: number): void {
+    if (!this.#hasEnded) this.#options.bodies.bytes += bytes
   }
 
   /** The followers from an offset on are read from the source again. */
   forgetFollowers(entry: Entry, from: bigint): void {
-    while (entry.followers.length > 0) this.shift(entry)
+    for (let first = entry.followers.first; first !== undefined; first = entry.followers.first) {
+      // A record of a former owner's time is counted again when it is read again.
+      if (this.isOfFormerOwner(first.offset)) this.followers--
+      else entry.evictedRecords++
+      this.shift(entry)
+    }
     this.evict(entry, from)
   }
 }

@@ -18,8 +18,19 @@ export interface SourceReaderOptions {
   readonly isOurs: (record: ConsumerRecord) => boolean
   /** Followers were read again. */
   readonly onRead: (records: number) => void
-  /** Retention has passed followers of parked keys. */
-  readonly onGone: (from: bigint, to: bigint) => void
+  /** Followers of parked keys are not in the source any more. */
+  readonly onGone: (gone: Gone) => void
+}
+
+/** Followers that nobody can read any more. */
+export interface Gone {
+  /** They were between these offsets of the source; `to` is the offset behind the last one. */
+  readonly from: bigint
+  readonly to: bigint
+  /** Undefined where a former owner has seen them, and it is not known whether there were any. */
+  readonly records: number | undefined
+  readonly cause: "retention" | "compaction"
+  readonly entries: ReadonlyArray<Entry>
 }
 
 /** Waits between attempts to read: 100 ms doubling up to 5 s. */
@@ -55,6 +66,7 @@ const pass = Effect.fnUntraced(function* (
   const full = new Set<Entry>()
   const { topic, partition } = unit.options.main
   let at = starts.reduce((least, each) => BigInts.min(each, least))
+  let hasGap = false
   if (at >= unit.table.mainPosition) advance(unit, at, at, full)
   while (at < unit.table.mainPosition && !unit.stopping && isWanted(unit, at, full)) {
     const found = yield* Effect.orDie(Effect.retry(reader.read({ topic, partition, offset: at }), again))
@@ -65,11 +77,37 @@ const pass = Effect.fnUntraced(function* (
       at = advance(unit, at, nextOffset, full)
     } else {
       const to = found._tag === "Unreadable" ? found.lastOffset + 1n : found.logStart
-      if (found._tag === "OutOfRange" && to > at) options.onGone(at, to)
+      if (found._tag === "OutOfRange" && to > at) {
+        hasGap = true
+        reportGap(unit, at, to, options)
+      }
       at = advance(unit, at, to > at ? to : unit.table.mainPosition, full)
     }
   }
+  reportMissing(unit, hasGap, options)
 })
+
+/** Retention has passed offsets. Followers that this owner has seen are counted once the source is read to its end; of those before its time nothing is known. */
+const reportGap = ({ table }: Unit, from: bigint, to: bigint, { onGone }: SourceReaderOptions): void => {
+  const entries = Array.from(table.evicted).filter(
+    ({ evictedFrom = to }) => evictedFrom >= from && evictedFrom < to && table.isOfFormerOwner(evictedFrom)
+  )
+  if (entries.length > 0) onGone({ from, to, records: undefined, cause: "retention", entries })
+}
+
+/** Followers that were seen once, and were not found again. */
+const reportMissing = ({ table }: Unit, hasGap: boolean, { onGone }: SourceReaderOptions): void => {
+  const missing = table.missing.splice(0)
+  if (missing.length === 0) return
+  const entries = missing.map(({ entry }) => entry)
+  onGone({
+    from: entries.reduce((least, { offset }) => BigInts.min(least, offset), entries[0]!.offset),
+    to: table.mainPosition,
+    records: missing.reduce((sum, { records }) => sum + records, 0),
+    cause: hasGap ? "retention" : "compaction",
+    entries
+  })
+}
 
 /** Whether a key has room for followers from here on. */
 const isWanted = (unit: Unit, at: bigint, full: ReadonlySet<Entry>): boolean => {
@@ -96,6 +134,7 @@ const serve = (
     if (!unit.table.remembered(entry, record)) full.add(entry)
     else {
       entry.evictedFrom = record.offset + 1n
+      entry.evictedMillis = undefined
       served++
     }
   }

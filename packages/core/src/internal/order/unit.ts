@@ -42,10 +42,10 @@ export class Unit {
   #givenUp: Latch.Latch | undefined
 
   constructor(options: UnitOptions, epochs: ReadonlyArray<number>) {
-    const { main, tiers, bodies, definition, committer } = options
+    const { main, tiers, bodies, parkedRoom, committer } = options
     this.options = options
     this.claims = tiers.map((_, index) => new Claims(epochs[index] ?? 0))
-    this.table = new KeyTable({ main, bodies, most: definition.perKey.maxParkedKeys })
+    this.table = new KeyTable({ main, bodies, parkedRoom })
     this.#slots = new Slots([main, ...tiers], committer)
     this.locks = new Locks(options, this.table, this.#slots, {
       onFinished: () => this.release(),
@@ -85,7 +85,7 @@ export class Unit {
 
   #follow(entry: Entry, record: ConsumerRecord): void {
     this.table.followers++
-    if (entry.evictedFrom === undefined) this.table.remember(entry, record)
+    if (entry.evictedFrom !== undefined || !this.table.remember(entry, record)) entry.evictedRecords++
     if (!entry.isIdle) return
     entry.isIdle = false
     this.drain(entry)

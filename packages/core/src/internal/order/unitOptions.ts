@@ -2,6 +2,7 @@
  * The parts of a unit: a partition of a source, the same partition of each of its retry topics, and the parts of its consumer.
  */
 import type * as Clock from "effect/Clock"
+import type * as Effect from "effect/Effect"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { UnitCounts } from "../observe/orderMetrics.ts"
@@ -9,7 +10,9 @@ import type { Committer } from "../partition/committer.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type * as OrderHeaders from "../record/orderHeaders.ts"
+import type { SourceRetention } from "../retry/sourceRetention.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import type { ParkedRoom } from "./parkedRoom.ts"
 
 /** The bodies of followers that all units of a consumer hold in memory, in bytes. */
 export interface Bodies {
@@ -31,6 +34,13 @@ export interface UnitOptions {
   readonly committer: Committer
   readonly copyPublisher: CopyPublisher
   readonly bodies: Bodies
+  readonly parkedRoom: ParkedRoom
+  /** How long the source keeps its records, as it was found last; undefined while that is not known. */
+  readonly retention: () => SourceRetention | undefined
+  /** Asks the cluster for that, unless it was asked within so many milliseconds. */
+  readonly askRetention: (withinMillis: number) => Effect.Effect<void>
+  /** All delays of a record that always fails, in milliseconds. */
+  readonly delaysMillis: number
   readonly counts: UnitCounts
   /** A lock was refused. It is published again. */
   readonly onRefused: (record: ConsumerRecord, topic: string, error: BrokerError, attempt: number) => void

@@ -1,10 +1,43 @@
 /**
- * The log line of a decision about a held key. It does not quote the key.
+ * The log lines about parked keys. None quotes a key.
  */
+import type { EventBusEvent } from "../../EventBusEvent.ts"
 import type { GivenDecision } from "../../ParkedKeys.ts"
+import { pluralize } from "../base/pluralize.ts"
+
+type KeyEvent = Extract<EventBusEvent, { readonly _tag: "KeyDecided" | "RetentionUnknown" }>
+
+export const of = (event: KeyEvent): string => (event._tag === "KeyDecided" ? decided(event) : retentionUnknown(event))
 
 export const decided = ({ at, decision }: GivenDecision): string => {
   const done = decision.kind === "skip" ? "skipped" : "retried"
   const where = `${at.topic}-${at.partition}@${at.offset}`
   return `An operator ${done} the record ${where}, which holds its key: ${decision.reason}`
 }
+
+/** Keys that a line names. */
+const mostNamed = 10
+
+type RecordsGone = Extract<EventBusEvent, { readonly _tag: "RecordsGone" }>
+
+/** Records that waited behind parked keys are not in the source any more. */
+export const followersGone = ({
+  topic,
+  partition,
+  from,
+  to,
+  gone,
+  cause,
+  behind = [],
+  keys = 0
+}: RecordsGone): string => {
+  const named = behind.slice(0, mostNamed).map(({ offset }) => `${topic}-${partition}@${offset}`)
+  const where = [...named, ...(keys > named.length ? [`${keys - named.length} more`] : [])].join(", ")
+  const lost = gone === undefined ? "Records may be lost" : `${pluralize(Number(gone), "record")} lost`
+  const waited = `that waited behind ${pluralize(keys, "parked key")} (${where})`
+  return `${lost} to ${cause} ${waited}: offsets ${from} to ${to - 1n} of '${topic}' no longer have them. The keys go on behind them`
+}
+
+/** The rules about the age of waiting records are not kept. */
+const retentionUnknown = ({ topic, error }: Extract<EventBusEvent, { readonly _tag: "RetentionUnknown" }>): string =>
+  `The retention of topic '${topic}' is not known, so no key is given up before Kafka deletes the records that wait behind it: ${error?.message ?? "the cluster did not answer within 5 seconds"}. Grant DescribeConfigs on the topic`

@@ -16,15 +16,35 @@ import * as BindingKey from "../../settings/bindingKey.ts"
 import type { ConsumerContext } from "../consumerContext.ts"
 import { deadLetter, retryStateOf } from "../routing.ts"
 
-/** Gives up keys whose record has been held for longer than `holdFor`. */
+/** Gives up keys whose record has been held for longer than `holdFor`, and those whose first follower is about to be deleted. */
 export const expire = (context: ConsumerContext<unknown>, unit: Unit): void => {
   const nowMillis = context.clock.currentTimeMillisUnsafe()
   const { holdForMillis } = context.definition.perKey
+  const { retentionMillis } = unit.options.retention() ?? {}
   for (const entry of unit.table.values()) {
-    if (entry.held === undefined || !entry.isHeld) continue
-    if (nowMillis - heldSinceMillis(entry, entry.held) >= holdForMillis)
+    const { held } = entry
+    const isHeld = held !== undefined && entry.isHeld
+    const isDue = isHeld && nowMillis - heldSinceMillis(entry, held) >= holdForMillis
+    if (isDue || (retentionMillis !== undefined && isEndangered(unit, entry, retentionMillis, nowMillis)))
       unit.heldKeys.giveUp(entry, unit.table.mainPosition)
   }
+}
+
+/** All retries of a record have had their time after this multiple of their delays. The source keeps its records for twice the delays at least. */
+const timesDelays = 1.5
+
+/**
+ * Whether the first follower is older than half of the source's retention. A key that was parked a short while ago is not given up, however old its records are: it may be that the group
+ * is far behind, and its retries have not had their time.
+ */
+const isEndangered = ({ options }: Unit, entry: Entry, retentionMillis: number, nowMillis: number): boolean => {
+  const { firstFollower: first } = entry
+  // A held record that is handled again stands in front of what follows it.
+  if (first === undefined || first.offset <= entry.offset) return false
+  const parkedMillis = nowMillis - entry.sinceMillis
+  if (nowMillis - first.timestamp < retentionMillis / 2 || parkedMillis < timesDelays * options.delaysMillis)
+    return false
+  return entry.isHeld ? entry.held !== undefined : entry.blockedTo <= first.offset
 }
 
 /** Since when a record is held, epoch milliseconds: from its failure on, whoever held it first. */

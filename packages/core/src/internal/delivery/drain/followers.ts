@@ -33,6 +33,9 @@ const mostDraining = 64
 /** Between two looks at the keys that wait. */
 const lookMillis = 1_000
 
+/** Between two looks at the configuration of the source, while keys are parked. */
+const retentionMillis = 60_000
+
 export interface Followers {
   /** Returns when no key drains any more: once the partition stops. */
   readonly idle: Effect.Effect<void>
@@ -81,9 +84,18 @@ export const make = Effect.fnUntraced(function* <R>(
   }
   unit.onBeside = (effect) => fork(Effect.asVoid(effect))
   yield* Effect.forkScoped(Effect.catchDefect(lookAfter(shared), context.onDefect))
+  yield* Effect.forkScoped(askRetention(unit))
   unit.start()
   return { idle: FiberSet.awaitEmpty(fibers) }
 })
+
+/** The configuration of the source may change while keys are parked. */
+const askRetention = ({ table, options }: Unit): Effect.Effect<never> =>
+  Effect.forever(
+    Effect.flatMap(Effect.sleep(retentionMillis), () =>
+      table.size === 0 ? Effect.void : options.askRetention(retentionMillis)
+    )
+  )
 
 /** Keys that hold up others, and keys that have waited for too long. */
 const lookAfter = <R>({ context, unit }: Shared<R>): Effect.Effect<never> =>
