@@ -61,15 +61,19 @@ export type Entry =
 
 export type Handled = Extract<Entry, { readonly _tag: "Started" | "Done" }>
 
-export interface Journal {
-  readonly path: string
-  readonly entries: () => ReadonlyArray<Entry>
+export interface Journal extends Lines<Entry> {
   readonly started: () => ReadonlyArray<Handled>
   readonly done: () => ReadonlyArray<Handled>
 }
 
-/** An empty journal; it is gone with the Scope. */
-export const make = Effect.gen(function* () {
+/** A file of JSON lines that processes append to. */
+export interface Lines<E> {
+  readonly path: string
+  readonly entries: () => ReadonlyArray<E>
+}
+
+/** An empty file of lines; it is gone with the Scope. */
+export const makeLines = Effect.fnUntraced(function* <E>() {
   const folder = yield* Effect.acquireRelease(
     Effect.promise(() => mkdtemp(join(tmpdir(), "eventbus-journal-"))),
     (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
@@ -80,9 +84,9 @@ export const make = Effect.gen(function* () {
     (open) => Effect.sync(() => closeSync(open))
   )
   const buffer = Buffer.alloc(1024 * 1024)
-  const read: Array<Entry> = []
+  const read: Array<E> = []
   let position = 0
-  const entries = (): ReadonlyArray<Entry> => {
+  const entries = (): ReadonlyArray<E> => {
     while (true) {
       const length = readSync(file, buffer, 0, buffer.length, position)
       const end = buffer.subarray(0, length).lastIndexOf("\n") + 1
@@ -91,6 +95,13 @@ export const make = Effect.gen(function* () {
       for (const line of buffer.toString("utf8", 0, end - 1).split("\n")) read.push(JSON.parse(line))
     }
   }
+  const lines: Lines<E> = { path, entries }
+  return lines
+})
+
+/** An empty journal; it is gone with the Scope. */
+export const make = Effect.gen(function* () {
+  const { path, entries } = yield* makeLines<Entry>()
   const of = (tag: Handled["_tag"]) => () => entries().filter((entry): entry is Handled => entry._tag === tag)
   const journal: Journal = { path, entries, started: of("Started"), done: of("Done") }
   return journal

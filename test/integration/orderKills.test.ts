@@ -1,0 +1,87 @@
+/**
+ * Order per key through retry topics (`orderingMode: "PER_KEY"`) while processes are killed (kill -9), suspended past their session, started and stopped, and the broker is
+ * killed. Records fail on their way, and some end as dead letters. Afterwards nothing is lost, no key is parked, and the effects of the handlers are in the order that
+ * `orderKills/verdict.ts` describes.
+ *
+ * `ORDER_KILLS=all` asks for the long version: a process dies every 3 seconds forty times, ten are suspended, and the group goes 1 → 5 → 2 three times.
+ */
+import { assert } from "@effect/vitest"
+import { RealKafka } from "@eventbus/kafka-runner"
+import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
+import { Effect, type Scope } from "effect"
+import * as Bus from "./bus.ts"
+import * as KeyedBinding from "./orderKills/keyedBinding.ts"
+import * as KeyedGroup from "./orderKills/keyedGroup.ts"
+import * as KeyedTraffic from "./orderKills/keyedTraffic.ts"
+import * as Verdict from "./orderKills/verdict.ts"
+
+const isLong = process.env["ORDER_KILLS"] === "all"
+const [kills] = isLong ? [40] : [6]
+
+/** Everything is done, and the logs say so. */
+const settled = Effect.fnUntraced(function* ({ topic, lines, members, leave, outputs }: KeyedGroup.KeyedGroup) {
+  const lags = Effect.forEach([topic, ...KeyedBinding.retryTopics(topic)], (each) => Bus.lag(topic, each))
+  let seen: ReadonlyArray<bigint> = []
+  const isIdle = Effect.map(lags, (found) => {
+    seen = found
+    return found.every((lag) => lag === 0n)
+  })
+  yield* Bus.until("lag is 0", isIdle, { within: "180 seconds", otherwise: () => [seen, outputs()] })
+  while (members.length > 0) yield* leave(0)
+
+  const app = yield* Bus.start(KeyedBinding.make(topic, () => {}))
+  const parked = yield* Effect.orDie(Effect.flatMap(app.connector.parked(topic), ({ list }) => list))
+  assert.deepStrictEqual(parked, [])
+  const sources = (yield* Bus.readAll(topic)).map(({ partition, offset, key, value }) => ({
+    ...{ place: `${partition}-${offset}`, key: Bus.text(key) ?? "", n: Number(Bus.text(value)) }
+  }))
+  const letters = (yield* Bus.readAll(`${topic}.DLT`)).map(({ headers }) => {
+    const header = (name: string) => Bus.text(headers.find(({ key }) => key === `x-eventbus-original-${name}`)?.value)
+    return `${header("partition")}-${header("offset")}`
+  })
+  const verdict = Verdict.of(lines(), sources)
+  if (isLong) console.log({ records: sources.length, lines: lines().length, ...verdict, faults: verdict.faults.length })
+  assert.deepStrictEqual(verdict.faults.slice(0, 5), [], `${verdict.faults.length} faults`)
+  assert.deepStrictEqual([...new Set(letters)].sort(), Verdict.letterPlaces(sources).toSorted())
+  return verdict
+})
+
+KafkaSuite.own("order per key while processes and brokers die", {}, (it) => {
+  const story = (
+    title: string,
+    storm: (group: KeyedGroup.KeyedGroup, cluster: RealKafka.Cluster) => Effect.Effect<void, unknown, Scope.Scope>,
+    check: (verdict: Verdict.Verdict, group: KeyedGroup.KeyedGroup) => void
+  ) =>
+    it.effect(
+      title,
+      () =>
+        Effect.gen(function* () {
+          const cluster = yield* RealKafka.RealKafka
+          const body = Effect.gen(function* () {
+            const group = yield* KeyedGroup.make(cluster.bootstrap)
+            const stop = yield* KeyedTraffic.start(group.topic)
+            yield* Effect.orDie(storm(group, cluster))
+            yield* stop
+            check(yield* settled(group), group)
+          })
+          yield* Bus.on({ brokers: cluster.bootstrap }, body)
+        }),
+      isLong ? 900_000 : 240_000
+    )
+
+  story(
+    `PKO-01 NFR-01 ${kills} processes die by kill -9, one every 3 seconds: rewind, never skip, and nothing is lost`,
+    Effect.fnUntraced(function* (group) {
+      for (let member = 0; member < 3; member++) yield* group.add
+      yield* group.works
+      for (let kill = 0; kill < kills!; kill++) {
+        yield* group.replace(kill % 3)
+        yield* Effect.sleep("3 seconds")
+      }
+    }),
+    ({ repeated, tenures }) => {
+      assert.isAtLeast(tenures, kills!)
+      assert.isAtLeast(repeated, 1, "no process died with work that it had not committed")
+    }
+  )
+})
