@@ -12,12 +12,14 @@ import type { ConsumerEvent, PartitionOffsets, RecordChunk } from "../../Broker.
 import type { RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
 import type { HeldBatch } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
+import { keepRunning } from "../base/keepRunning.ts"
 import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
 import type { Unit } from "../order/unit.ts"
 import * as ChunkPart from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as DeletedTopics from "./deletedTopics.ts"
+import * as MissingParts from "./missingParts.ts"
 import { reportGap } from "./reportGap.ts"
 import * as Running from "./runningPartitions.ts"
 import * as Starts from "./starts.ts"
@@ -82,6 +84,11 @@ export const make = Effect.fnUntraced(function* <R>(
     }
   }
 
+  const all = () => Running.list(partitions).map(({ partition }) => partition)
+  if (options.units !== undefined) {
+    yield* Effect.forkScoped(keepRunning("missing parts of units", MissingParts.run({ ...options, partitions: all })))
+  }
+
   yield* Effect.addFinalizer(() =>
     Effect.flatMap(Running.closeAll(partitions, Running.list(partitions)), () =>
       awaitAtMost(
@@ -92,7 +99,7 @@ export const make = Effect.fnUntraced(function* <R>(
   )
 
   return {
-    partitions: () => Running.list(partitions).map(({ partition }) => partition),
+    partitions: all,
     react,
     overtaken: ({ topic, partition, generation, log }, { logStart, logEnd }) =>
       react({ _tag: "OutOfRange", topic, partition, generation, position: log.fetchedTo, logStart, logEnd }),
