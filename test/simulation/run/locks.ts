@@ -11,10 +11,14 @@ import { type Memory, recordsFrom } from "./cluster.ts"
 
 const prefix = "x-eventbus-order-"
 
+/** Decisions of operators, which lie among the locks. */
+const decisions = ["retry-held", "skip-held"]
+
 const read = ({ offset: at, key, headers }: ConsumerRecord.ConsumerRecord): StoredLock | undefined => {
   if (!headers.some((header) => header.key === `${prefix}kind`)) return undefined
   const of = new Map(headers.map((header) => [header.key, decoder.decode(header.value ?? undefined)]))
   const kind = of.get(`${prefix}kind`)!
+  if (decisions.includes(kind)) return undefined
   const number = (name: string): number => Number(of.get(`${prefix}${name}`) ?? -1)
   return {
     ...{ at, kind, key: key === null ? null : decoder.decode(key), offset: BigInt(number("offset")) },
