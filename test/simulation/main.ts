@@ -33,8 +33,6 @@ type Kind = "all" | "order"
 const draw: Readonly<Record<Kind, (seed: number) => Scenario>> = { all: generate, order: drawOrder }
 
 const work = ({ from, seeds, step, extent, kind }: Share): void => {
-  // Stack traces of planned errors would cost more than all the rest.
-  Error.stackTraceLimit = 0
   for (let seed = from; seed < from + seeds; seed += step) {
     const outcome = simulate(draw[kind](seed))
     const text = outcome.violation === undefined ? undefined : describeRun(outcome, extent)
@@ -70,6 +68,9 @@ const readOptions = () => {
   }
 }
 
+/** Memory for the objects of one run, in each worker. */
+const youngMegabytes = 192
+
 const headline = (text: string): string => text.slice(0, text.indexOf("\n"))
 
 const main = async (): Promise<void> => {
@@ -93,7 +94,11 @@ const main = async (): Promise<void> => {
     Array.from({ length: Math.min(workers, seeds) }, (_, index) => {
       const step = Math.min(workers, seeds)
       const workerShare: Share = { from: from + index, seeds: seeds - index, step, extent, kind }
-      const worker = new Worker(new URL(import.meta.url), { workerData: workerShare })
+      const worker = new Worker(new URL(import.meta.url), {
+        workerData: workerShare,
+        // A run leaves nothing behind: with much room for the young most of it dies there.
+        resourceLimits: { maxYoungGenerationSizeMb: youngMegabytes }
+      })
       worker.on("message", note)
       return new Promise<void>((resolve, reject) => {
         worker.on("error", reject)

@@ -67,6 +67,7 @@ const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<strin
       return [`${at}${action._tag.toLowerCase()} ${scenario.bindings[action.binding]?.name} in p${action.process + 1}`]
     case "Remake":
       return [`${at}${action.topic} is deleted, and made again after ${action.gapMillis} ms`]
+    case "Decide":
     case "Discard":
     case "Purge":
       return [`${at}${JSON.stringify(action)}`]
@@ -141,6 +142,8 @@ export const describeEntry = (entry: Entry): string => {
       return `${entry.process} ends a replay of ${entry.binding} (${entry.order}): ${entry.replayed ?? "it failed"}`
     case "Discarded":
       return `${entry.process}: an operator gives up ${entry.letters.join(" ")}: ${entry.discarded ?? "no answer"}`
+    case "KeyDecided":
+      return `${entry.process}: an operator decides to ${entry.verb} the key held at ${entry.at}: ${entry.by ?? "it failed"}`
     case "LetterHandled":
       return `${entry.process}: the dead letter of ${entry.partition} at ${entry.offset} is handled`
     case "SendFailed":

@@ -74,6 +74,16 @@ export type Fact =
       /** How many the command says that it gave up; undefined while it has not answered. */
       readonly discarded: number | undefined
     }
+  /** An operator has decided about a held key, named by `topic/partition@offset`. */
+  | {
+      readonly _tag: "KeyDecided"
+      readonly process: string
+      readonly binding: string
+      readonly verb: "retry" | "skip"
+      readonly at: string
+      /** Whether this process owns the key, or has left the decision to its owner; undefined when the command failed. */
+      readonly by: string | undefined
+    }
   /** The handler of a binding's dead letter strategy got a dead letter. */
   | {
       readonly _tag: "LetterHandled"

@@ -18,6 +18,7 @@ export interface Copy {
 }
 
 const prefix = "x-eventbus-"
+const originHeader = `${prefix}original-topic`
 const decoder = new TextDecoder()
 
 type Record = Pick<ConsumerRecord.ProducerRecord, "topic" | "key" | "value" | "headers">
@@ -25,10 +26,12 @@ type Record = Pick<ConsumerRecord.ProducerRecord, "topic" | "key" | "value" | "h
 /** Undefined for a record that is not a copy: it has no header about its origin. */
 export const read = (record: Record): Copy | undefined => {
   const { topic, key, value } = record
+  // Most records are no copies, and nothing of them is decoded.
+  if (record.headers?.some((header) => header.key === originHeader) !== true) return undefined
   const headers = new Map<string, string>()
   const repeated: Array<string> = []
   const userHeaders: Array<string> = []
-  for (const header of record.headers ?? []) {
+  for (const header of record.headers) {
     const text = decoder.decode(header.value ?? undefined)
     if (!header.key.startsWith(prefix)) {
       userHeaders.push(`${header.key}=${text}`)
@@ -38,7 +41,6 @@ export const read = (record: Record): Copy | undefined => {
     if (headers.has(name)) repeated.push(name)
     headers.set(name, text)
   }
-  if (!headers.has("original-topic")) return undefined
   const id = decoder.decode(value ?? undefined).replace(/^!/, "")
   return { topic, id, key: key == null ? null : decoder.decode(key), headers, repeated, userHeaders }
 }

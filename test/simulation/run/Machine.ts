@@ -7,6 +7,7 @@ import { Context, Effect, Exit, Layer, Metric, Scope } from "effect"
 import type { History, LetterState } from "../history/History.ts"
 import { type BindingPlan, beginMillis, type ReplayOrder } from "../scenario/Scenario.ts"
 import { makeBinding } from "./bindings.ts"
+import * as Deciding from "./deciding.ts"
 import * as Figures from "./figures.ts"
 import type { HandlerContext } from "./handlers.ts"
 import * as Idempotency from "./idempotency.ts"
@@ -174,6 +175,17 @@ export class Machine {
       const { partitions } = this.options.plans.find(({ name }) => name === binding)!
       return Effect.map(Replaying.replay(connector, binding, partitions, order), (replayed) =>
         this.options.history.add({ _tag: "ReplayEnded", process, binding, order: order._tag, replayed })
+      )
+    })
+  }
+
+  /** An operator decides about held keys. */
+  decide(binding: string, decision: Parameters<typeof Deciding.decide>[2]): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.running === undefined) return Effect.void
+      const { process, connector } = this.running
+      return Deciding.decide(connector, binding, decision, (at, by) =>
+        this.options.history.add({ _tag: "KeyDecided", process, binding, verb: decision.verb, at, by })
       )
     })
   }

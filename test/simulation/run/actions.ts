@@ -51,6 +51,8 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
       return remake(world, action)
     case "Replay":
       return machines[action.process]!.replay(scenario.bindings[action.binding]!.name, action.order)
+    case "Decide":
+      return machines[action.process]!.decide(scenario.bindings[action.binding]!.name, action)
     case "Discard":
       return machines[action.process]!.discard(scenario.bindings[action.binding]!.name, action.every)
     case "Purge":

@@ -84,6 +84,16 @@ export const describeGroup = ({
   return `${groupId} in generation ${generation} was ${state}: ${held.join(", ") || "nobody"}`
 }
 
+/** The end of a log, from an offset on. It is looked for from behind, since little was added. */
+export const recordsFrom = (
+  log: ReadonlyArray<ConsumerRecord.ConsumerRecord>,
+  from: bigint
+): ReadonlyArray<ConsumerRecord.ConsumerRecord> => {
+  let first = log.length
+  while (first > 0 && log[first - 1]!.offset >= from) first--
+  return log.slice(first)
+}
+
 export interface StoredCopies {
   /** Finds the copies behind an append: the broker may have written a batch twice, or deduplicated it. */
   readonly read: (memory: Memory, clusterId: string, at: ConsumerRecord.TopicPartition) => Fact | undefined
@@ -97,9 +107,11 @@ export const storedCopies = (plans: ReadonlyArray<BindingPlan>): StoredCopies =>
   const read: StoredCopies["read"] = (memory, clusterId, { topic, partition }) => {
     const name = `${topic}/${partition}`
     const from = seen.get(name) ?? 0n
-    const log = Effect.runSync(memory.log(topic, partition, "read_uncommitted"))
-    const copies = log.flatMap((record): ReadonlyArray<StoredCopy> => {
-      const copy = record.offset < from ? undefined : Copies.read(record)
+    const added = recordsFrom(Effect.runSync(memory.log(topic, partition, "read_uncommitted")), from)
+    const end = added.at(-1)
+    if (end !== undefined) seen.set(name, end.offset + 1n)
+    const copies = added.flatMap((record): ReadonlyArray<StoredCopy> => {
+      const copy = Copies.read(record)
       if (copy === undefined) return []
       const isMain = ofPlans.has(topic)
       // Every producer may write any headers to a main topic.
@@ -107,9 +119,7 @@ export const storedCopies = (plans: ReadonlyArray<BindingPlan>): StoredCopies =>
       const isReplay = isMain || copy.headers.has("replay-group")
       return [{ offset: record.offset, copy, isReadable: true, wasReadable: false, isReplay }]
     })
-    const last = copies.at(-1)
-    if (last === undefined) return undefined
-    seen.set(name, last.offset + 1n)
+    if (copies.length === 0) return undefined
     return { _tag: "Stored", partition: name, copies }
   }
   const forget = (topic: string): void => {

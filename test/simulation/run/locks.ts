@@ -7,14 +7,18 @@ import type { Fact, StoredLock } from "../history/History.ts"
 import { decoder } from "../scenario/plannedRecords.ts"
 import { retryTopics } from "../scenario/retries.ts"
 import type { BindingPlan } from "../scenario/Scenario.ts"
-import type { Memory } from "./cluster.ts"
+import { type Memory, recordsFrom } from "./cluster.ts"
 
 const prefix = "x-eventbus-order-"
 
+/** Decisions of operators, which lie among the locks. */
+const decisions = ["retry-held", "skip-held"]
+
 const read = ({ offset: at, key, headers }: ConsumerRecord.ConsumerRecord): StoredLock | undefined => {
+  if (!headers.some((header) => header.key === `${prefix}kind`)) return undefined
   const of = new Map(headers.map((header) => [header.key, decoder.decode(header.value ?? undefined)]))
-  const kind = of.get(`${prefix}kind`)
-  if (kind === undefined) return undefined
+  const kind = of.get(`${prefix}kind`)!
+  if (decisions.includes(kind)) return undefined
   const number = (name: string): number => Number(of.get(`${prefix}${name}`) ?? -1)
   return {
     ...{ at, kind, key: key === null ? null : decoder.decode(key), offset: BigInt(number("offset")) },
@@ -30,9 +34,7 @@ export const stored = (plans: ReadonlyArray<BindingPlan>) => {
     if (!topics.has(topic)) return undefined
     const name = `${topic}/${partition}`
     const from = seen.get(name) ?? 0n
-    const added = Effect.runSync(memory.log(topic, partition, "read_uncommitted")).filter(
-      ({ offset }) => offset >= from
-    )
+    const added = recordsFrom(Effect.runSync(memory.log(topic, partition, "read_uncommitted")), from)
     const last = added.at(-1)
     if (last !== undefined) seen.set(name, last.offset + 1n)
     const locks = added.flatMap((record) => read(record) ?? [])

@@ -41,7 +41,11 @@ export const simulate = (scenario: Scenario, defect?: Defect): Outcome => {
   const time = new Timeline({ seed: scenario.seed, interleaving: scenario.interleaving })
   const history = new History(() => time.nowMillis - beginMillis)
   const remove = defect?.plant?.()
+  const { stackTraceLimit } = Error
+  // Stack traces of planned errors would cost more than all the rest.
+  Error.stackTraceLimit = 0
   const stuck = run(time, Effect.scoped(program(scenario, history, defect)))
+  Error.stackTraceLimit = stackTraceLimit
   remove?.()
   if (stuck === undefined) history.add({ _tag: "Closed", fibers: time.fibers })
   const { entries } = history

@@ -174,6 +174,14 @@ export type Action = { readonly atMillis: number } & (
   | { readonly _tag: "Discard"; readonly process: number; readonly binding: number; readonly every: number }
   /** An operator deletes the dead letters of before some time. */
   | { readonly _tag: "Purge"; readonly process: number; readonly binding: number; readonly beforeMillis: number }
+  /** An operator decides about every so manieth key that is held, in whatever process its partition is. */
+  | {
+      readonly _tag: "Decide"
+      readonly process: number
+      readonly binding: number
+      readonly verb: "retry" | "skip"
+      readonly every: number
+    }
   /** Somebody reads the figures of all processes. */
   | { readonly _tag: "Read" }
   /** A reader of committed records looks at the output of a transactional binding. */

@@ -3,12 +3,18 @@
  * and faults. In calm seeds nothing happens: no key may wait for another one. In gentle ones partitions are given up in time: nothing is handled twice.
  */
 import { breakerOf, faults } from "./base.ts"
+import { withDecisions } from "./decisions.ts"
 import * as Random from "./random.ts"
 import { defaultMaxReplays } from "./replays.ts"
 import type { Action, Behaviour, BindingPlan, Outage, RecordPlan, Route, Scenario, TierPlan } from "./Scenario.ts"
 import { secondTopic } from "./secondTopic.ts"
 
 export const drawOrder = (seed: number): Scenario => {
+  const scenario = drawPlain(seed)
+  return isCalm(scenario) ? scenario : withDecisions(scenario)
+}
+
+const drawPlain = (seed: number): Scenario => {
   const random = Random.make(seed ^ 0x3c6ef372)
   const nature = random.weighted([
     [2, "calm"],

@@ -9,7 +9,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { ConsumerEvent, PartitionOffsets, RecordChunk } from "../../Broker.ts"
-import type { RecordPosition, TopicPartition } from "../../ConsumerRecord.ts"
+import { partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"
 import type { HeldBatch } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { keepRunning } from "../base/keepRunning.ts"
@@ -47,10 +47,20 @@ export const make = Effect.fnUntraced(function* <R>(
   const scope = yield* Effect.scope
   const services = yield* Effect.context<R>()
   const deletedTopics = DeletedTopics.make(options, scope)
-  const partitions: Running.RunningPartitions<R> = { options, services, running: new Map(), closing: new Map() }
+  const partitions: Running.RunningPartitions<R> = {
+    options,
+    services,
+    running: new Map(),
+    closing: new Map(),
+    givenUp: new Set()
+  }
   const starts = Starts.make(partitions, scope)
   const entriesOf = (assigned: ReadonlyArray<TopicPartition>) =>
     assigned.flatMap((at) => Running.find(partitions, at) ?? [])
+  const giveUp = (given: ReadonlyArray<TopicPartition>): void => {
+    starts.forget(given)
+    for (const { topic, partition } of given) partitions.givenUp.add(partitionKey(topic, partition))
+  }
   let stopLimits: StopLimits.StopLimits | undefined
 
   const react = (event: ConsumerEvent): Effect.Effect<void> => {
@@ -58,6 +68,7 @@ export const make = Effect.fnUntraced(function* <R>(
       case "Fetched":
         return accept(partitions, event.chunk)
       case "Assigned":
+        for (const { topic, partition } of event.partitions) partitions.givenUp.delete(partitionKey(topic, partition))
         return deletedTopics
           .assigned(event.partitions)
           .pipe(
@@ -67,12 +78,12 @@ export const make = Effect.fnUntraced(function* <R>(
             )
           )
       case "Revoked":
-        starts.forget(event.partitions)
+        giveUp(event.partitions)
         return revoke(partitions, entriesOf(event.partitions), event.release, {
           ...{ scope, deletedTopics, isStopping: () => stopLimits !== undefined }
         })
       case "Lost":
-        starts.forget(event.partitions)
+        giveUp(event.partitions)
         return lose(partitions, entriesOf(event.partitions), deletedTopics)
       case "OutOfRange":
         return reset(partitions, event)

@@ -65,6 +65,8 @@ export interface RunningPartitions<R> {
   readonly running: Map<string, RunningPartition>
   /** By partition key: the fiber that closes the latest ended assignment, until it is done. */
   readonly closing: Map<string, Fiber.Fiber<unknown>>
+  /** Keys of partitions that were revoked or lost. None of them opens again before it is assigned anew, also where it was closed to be opened again. */
+  readonly givenUp: Set<string>
 }
 
 /** The start of an assignment. */
@@ -112,7 +114,11 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
       Effect.provideContext(services),
       Effect.forkIn(scope)
     )
-    // One synchronous step, so that no pause can fall in between. Nothing is handled before the seek.
+    // One synchronous step, so that no pause and no revocation can fall in between. Nothing is handled before the seek.
+    if (partitions.givenUp.has(partition.key)) {
+      partition.end()
+      return yield* Scope.close(scope, Exit.void)
+    }
     running.set(partition.key, { partition, scope, fiber, isDraining: false, isRevoked: false })
     context.metrics.partitionOpened(partition)
     partition.setReasons(options.bindingReasons(partition))

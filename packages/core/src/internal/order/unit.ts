@@ -59,9 +59,12 @@ export class Unit {
     return this.options.main.stopping
   }
 
-  /** Begins to work: keys whose lock has no record drain at once. */
+  /** Begins to work: keys whose lock has no record drain at once, and so do those whose record a retry topic has delivered before anybody took their followers. */
   start(): void {
-    for (const entry of this.table.values()) if (entry.kind === "next") this.drain(entry)
+    for (const entry of this.table.values()) {
+      if (entry.isDraining) this.onDrain(entry)
+      else if (entry.kind === "next") this.drain(entry)
+    }
     if (this.table.size > 0) this.onWork()
   }
 
