@@ -3,7 +3,7 @@
  * killed. Records fail on their way, and some end as dead letters. Afterwards nothing is lost, no key is parked, and the effects of the handlers are in the order that
  * `orderKills/verdict.ts` describes.
  *
- * `ORDER_KILLS=all` asks for the long version: a process dies every 3 seconds forty times, ten are suspended, and the group goes 1 → 5 → 2 three times.
+ * `ORDER_KILLS=all` asks for the long version: a process dies every 3 seconds forty times, ten are suspended, the group goes 1 → 5 → 2 three times, and the broker dies three times.
  */
 import { assert } from "@effect/vitest"
 import { RealKafka } from "@eventbus/kafka-runner"
@@ -12,11 +12,14 @@ import { Effect, type Scope } from "effect"
 import * as Bus from "./bus.ts"
 import * as KeyedBinding from "./orderKills/keyedBinding.ts"
 import * as KeyedGroup from "./orderKills/keyedGroup.ts"
+import { partitions } from "./orderKills/keyedRecords.ts"
 import * as KeyedTraffic from "./orderKills/keyedTraffic.ts"
 import * as Verdict from "./orderKills/verdict.ts"
 
 const isLong = process.env["ORDER_KILLS"] === "all"
-const [kills] = isLong ? [40] : [6]
+const { kills, stops, rounds, fullGroup, brokerKills } = isLong
+  ? { kills: 40, stops: 10, rounds: 3, fullGroup: 5, brokerKills: 3 }
+  : { kills: 6, stops: 1, rounds: 1, fullGroup: 3, brokerKills: 1 }
 
 /** Everything is done, and the logs say so. */
 const settled = Effect.fnUntraced(function* ({ topic, lines, members, leave, outputs }: KeyedGroup.KeyedGroup) {
@@ -72,16 +75,56 @@ KafkaSuite.own("order per key while processes and brokers die", {}, (it) => {
   story(
     `PKO-01 NFR-01 ${kills} processes die by kill -9, one every 3 seconds: rewind, never skip, and nothing is lost`,
     Effect.fnUntraced(function* (group) {
-      for (let member = 0; member < 3; member++) yield* group.add
-      yield* group.works
-      for (let kill = 0; kill < kills!; kill++) {
+      yield* group.grow(3)
+      for (let kill = 0; kill < kills; kill++) {
         yield* group.replace(kill % 3)
         yield* Effect.sleep("3 seconds")
       }
     }),
     ({ repeated, tenures }) => {
-      assert.isAtLeast(tenures, kills!)
+      assert.isAtLeast(tenures, kills)
       assert.isAtLeast(repeated, 1, "no process died with work that it had not committed")
     }
+  )
+
+  story(
+    `PKO-01 NFR-01 ${stops} processes are suspended past their session: others go on, and what wakes skips nothing`,
+    Effect.fnUntraced(function* (group) {
+      yield* group.grow(3)
+      for (let stop = 0; stop < stops; stop++) yield* group.suspend(stop % 3)
+    }),
+    ({ tenures }) => assert.isAtLeast(tenures, partitions + stops)
+  )
+
+  story(
+    `PKO-02 PKO-01 PKO-04 members 1 → ${fullGroup} → 2, ${rounds} times: nothing is handled twice`,
+    Effect.fnUntraced(function* (group) {
+      yield* group.grow(1)
+      for (let round = 0; round < rounds; round++) {
+        yield* group.grow(fullGroup)
+        while (group.members.length > 2) {
+          yield* group.leave(0)
+          yield* group.goesOn
+        }
+      }
+    }),
+    ({ tenures, late }, { lines }) => {
+      assert.deepStrictEqual(Verdict.handledTwice(lines()), [])
+      assert.strictEqual(late, 0)
+      assert.isAtLeast(tenures, partitions + fullGroup)
+    }
+  )
+
+  story(
+    `PKO-01 NFR-01 the broker dies by kill -9 and comes back, ${brokerKills} times: rewind, never skip, and nothing is lost`,
+    Effect.fnUntraced(function* (group, cluster) {
+      yield* group.grow(3)
+      for (let kill = 0; kill < brokerKills; kill++) {
+        yield* cluster.kill(1)
+        yield* cluster.restart(1)
+        yield* group.goesOn
+      }
+    }),
+    () => {}
   )
 })

@@ -26,3 +26,5 @@ export interface Assigned {
 export type Line = Step | Assigned
 
 export const partitionOf = (place: string): number => Number.parseInt(place, 10)
+
+export const pidOf = (tenure: Tenure): number => Number.parseInt(tenure, 10)

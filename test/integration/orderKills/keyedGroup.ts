@@ -4,7 +4,8 @@ import { Effect } from "effect"
 import * as Bus from "../bus.ts"
 import * as Journal from "../journal.ts"
 import * as Program from "../program.ts"
-import type { Line } from "./effects.ts"
+import { type Line, partitionOf, pidOf, type Tenure } from "./effects.ts"
+import { sessionMillis } from "./keyedBinding.ts"
 import { partitions } from "./keyedRecords.ts"
 
 /** Told to `programs/keyedConsumer.ts`. */
@@ -14,8 +15,6 @@ export interface Task {
   /** The file that it appends to. */
   readonly effects: string
 }
-
-const sorted = (pids: ReadonlyArray<number>) => Array.from(new Set(pids)).sort((a, b) => a - b)
 
 /** A topic, and nobody who reads it yet. */
 export const make = Effect.fnUntraced(function* (brokers: ReadonlyArray<string>) {
@@ -27,27 +26,45 @@ export const make = Effect.fnUntraced(function* (brokers: ReadonlyArray<string>)
   const members: Array<Program.Program> = []
   const outputs = () => members.map(({ pid, output }) => `${pid}: ${output().slice(-2_000)}`).join("\n")
 
-  /** The process that each partition was last assigned to. */
-  const owners = (): ReadonlyArray<number> => {
-    const found = new Map<number, number>()
-    for (const line of entries()) {
-      if (line._tag === "Assigned") found.set(line.partition, Number.parseInt(line.tenure, 10))
+  /** By partition: its newest owner, and whether that has begun to handle records. */
+  const owners = new Map<number, { readonly tenure: Tenure; readonly hasBegun: boolean }>()
+  let read = 0
+  const look = () => {
+    const all = entries()
+    for (; read < all.length; read++) {
+      const line = all[read]!
+      if (line._tag === "Assigned") owners.set(line.partition, { tenure: line.tenure, hasBegun: false })
+      else if (owners.get(partitionOf(line.place))?.tenure === line.tenure) {
+        owners.set(partitionOf(line.place), { tenure: line.tenure, hasBegun: true })
+      }
     }
-    return Array.from(found.values())
+    return Array.from(owners.values())
   }
-  /** Each member has partitions, all partitions have a member, and records are handled. */
-  const works = Effect.suspend(() => {
-    const before = entries().length
-    const pids = () => sorted(members.flatMap(({ pid }) => pid ?? []))
-    const isShared = () => {
-      const found = owners()
-      return found.length === partitions && sorted(found).join() === pids().join()
-    }
-    return Bus.until("all members work", () => isShared() && entries().length > before + 100, {
-      otherwise: () => [owners(), pids(), outputs()]
-    })
+  const owns = ({ pid }: Program.Program) => look().some(({ tenure }) => pidOf(tenure) === pid)
+  /** Each partition has an owner that has begun and lives, and each member owns some. */
+  const isShared = () => {
+    const found = look()
+    const pids = new Set(found.map(({ tenure }) => pidOf(tenure)))
+    return (
+      found.length === partitions &&
+      found.every(({ hasBegun }) => hasBegun) &&
+      pids.size === members.length &&
+      members.every(owns)
+    )
+  }
+  const state = () => [look(), members.map(({ pid }) => pid), outputs()]
+  const works = Bus.until("all members work", isShared, { otherwise: state })
+  /** All members work, and do so for as long as some records are handled and some keys are parked. */
+  const goesOn = Effect.suspend(() => {
+    const from = entries().length
+    const more = Bus.until("records are handled", () => entries().length > from + 300, { otherwise: state })
+    return Effect.andThen(works, more)
   })
-  const add = Effect.map(start, (program) => void members.push(program))
+  /** Members join until there are so many. */
+  const grow = Effect.fnUntraced(function* (count: number) {
+    while (members.length < count) members.push(yield* start)
+    yield* goesOn
+  })
   /** One leaves as a deployment tells it to. */
   const leave = (index: number) =>
     Effect.gen(function* () {
@@ -61,7 +78,19 @@ export const make = Effect.fnUntraced(function* (brokers: ReadonlyArray<string>)
       assert.strictEqual((yield* victim.end("SIGKILL")).signal, "SIGKILL", victim.output())
       members[index] = yield* start
     })
-  return { topic, lines: entries, members, outputs, works, add, leave, replace, owners }
+  /** One is suspended until its session is over and others work on all partitions, and wakes again. */
+  const suspend = (index: number) =>
+    Effect.gen(function* () {
+      const member = members[index]!
+      yield* member.signal("SIGSTOP")
+      yield* Effect.sleep(sessionMillis)
+      yield* Bus.until("others have its partitions", () => !owns(member), { otherwise: state })
+      // They are far ahead when it wakes.
+      yield* Effect.sleep("1 second")
+      yield* member.signal("SIGCONT")
+      yield* goesOn
+    })
+  return { topic, lines: entries, members, outputs, goesOn, grow, leave, replace, suspend }
 })
 
 export type KeyedGroup = Effect.Success<ReturnType<typeof make>>

@@ -9,8 +9,12 @@ const quietKeys = 101
 /** How often the handler of a record fails: `number` times, in every tier (so that its retries end in the dead letter topic), or so that it is dead-lettered at once. */
 export type Fate = number | "always" | "at-once"
 
-/** Numbers in a row have nothing in common. */
-const mixed = (n: number): number => Math.imul(n ^ (n >>> 15) ^ 0x5bd1e995, 0x9e3779b1) >>> 8
+/** Numbers in a row have nothing in common, nor have multiples of one number. */
+const mixed = (n: number): number => {
+  const once = Math.imul(n ^ (n >>> 16) ^ 0x5bd1e995, 0x85ebca6b)
+  const twice = Math.imul(once ^ (once >>> 13), 0xc2b2ae35)
+  return (twice ^ (twice >>> 16)) >>> 0
+}
 
 /** 7 of 100 records are tried again, one ends as a dead letter after all tiers, and one at once. */
 export const fateOf = (n: number): Fate => {

@@ -1,7 +1,7 @@
 /**
  * Reads from the effects of all processes whether the order of each key was kept.
  *
- * What an observer may conclude. The file has the steps of all processes in the order in which they were taken. A record is done with its `Done`, or with the `Failed` behind which
+ * The file has the steps of all processes in the order in which they were taken. A record is done with its `Done`, or with the `Failed` behind which
  * it is dead-lettered. Each process works in tenures: from one assignment of the partition to its end.
  *
  * - Nobody begins record i of a key before each record below i is done, by whomever. This holds for every line, also of a process that has lost the partition and does not know
@@ -10,7 +10,7 @@
  * - The last effect of a key is that of its last record.
  *
  * The second and third rule read the steps of owners alone. Kafka fences offsets, not effects: a process that was suspended (SIGSTOP) wakes with handlers in work, which end, while
- * another process is far ahead. Whoever reads only the order of effects sees 20, 7, 21 then, and nothing has gone wrong: 7 changes no offset and no lock. A step counts as one of
+ * another process is far ahead. The effects read 20, 7, 21 then, and nothing has gone wrong: 7 changes no offset and no lock. A step counts as one of
  * a former owner from the first step of a later tenure on. From its assignment on would be too early: what a former owner publishes is believed up to the claim of the next
  * one, which stands before its first step. The steps of a former owner are still held to the first rule, and to the second within their tenure.
  */
