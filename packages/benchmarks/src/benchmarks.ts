@@ -10,6 +10,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   commit: async () => (await import("./commit.ts")).commit,
   keys: async () => (await import("./keys.ts")).keys,
   tiers: async () => (await import("./tiers.ts")).tiers,
+  order: async () => (await import("./order.ts")).order,
   delays: async () => (await import("./delays.ts")).delays,
   breaker: async () => (await import("./breaker.ts")).breaker,
   rabbitmq: async () => (await import("./rabbitmq.ts")).rabbitmq,

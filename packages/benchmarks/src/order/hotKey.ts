@@ -1,0 +1,47 @@
+/** One key with a million followers: its memory, and how fast it drains. */
+import { Effect } from "effect"
+import type { Participant } from "../harness/Benchmark.ts"
+import { runBindings } from "../harness/consumers.ts"
+import { quantile } from "../harness/rounds.ts"
+import { now, pace, since } from "../harness/stopwatch.ts"
+import { isRetried, KeyedRecords, ordered, unavailable } from "./keyedRecords.ts"
+import type { Parameters } from "./parameters.ts"
+
+const samplesOfDrain = 50
+
+const residentMiB = () => process.memoryUsage().rss / 1024 / 1024
+
+/** The followers are read and passed while the head waits; then they drain from the source. */
+export const hotKey: Participant<Parameters> = {
+  topic: {
+    lifetime: "round",
+    partitions: 1,
+    content: ({ followers, bytes }) => ({ records: followers + 1, keys: 1, bytes })
+  },
+  role: Effect.fnUntraced(function* (round) {
+    const { followers, hotDelayMillis } = round.parameters
+    const keyed = new KeyedRecords(followers + 1, 1, hotDelayMillis, (number) => number === 0)
+    const resident: Array<number> = []
+    const step = Math.ceil(followers / samplesOfDrain)
+    let handled = 0
+    let began = now()
+    let spent = began
+    let before = 0
+    const binding = ordered(round, hotDelayMillis, (delivery) => {
+      if (!keyed.take(delivery)) return unavailable
+      if (isRetried(delivery)) {
+        before = residentMiB()
+        began = now()
+      } else {
+        if (++handled % step === 0) resident.push(residentMiB())
+        if (handled === followers) spent = since(began)
+      }
+      return Effect.void
+    })
+    yield* Effect.scoped(Effect.andThen(runBindings(round, [binding]), keyed.arrivals.all()))
+    yield* keyed.arrivals.pace
+    const last = quantile(resident.slice(-10), 0.5)
+    const { overtaken } = yield* keyed.samples
+    return { ...pace(spent, followers), overtaken, before: [before], last: [last], growth: [last / before] }
+  })
+}
