@@ -1,10 +1,10 @@
 /**
  * Bindings with order per key that note what they have handled, for the scenarios of this folder.
  */
-import { Binding, type BindingOptions, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Binding, type BindingOptions, type ConsumerRecord, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Data, Effect } from "effect"
-import { bytes } from "../bus.ts"
+import { bytes, headersOf } from "../bus.ts"
 
 class Down extends Data.TaggedError("Down") {}
 class Wrong extends Data.TaggedError("Wrong") {}
@@ -58,3 +58,24 @@ export const publishKeyed = (...values: ReadonlyArray<string>) =>
       values.map((value) => ({ key: value.startsWith("-") ? null : bytes(value.slice(0, 1)), value: bytes(value) }))
     )
   )
+
+/** The locks in the retry topic, oldest first. */
+export const locks = Effect.flatMap(MemoryBroker.MemoryBroker, (memory) =>
+  Effect.map(memory.log("orders.retry-1", 0), (log) =>
+    log.filter((record) => record.key !== null && headersOf(record).has("x-eventbus-order-kind"))
+  )
+)
+
+/** The record with other headers of order per key. */
+export const changed = (
+  { key, value, headers }: ConsumerRecord.ConsumerRecord,
+  by: Readonly<Record<string, string>>
+) => ({
+  ...{ key, value },
+  headers: headers.map((header) => {
+    const given = by[header.key.replace("x-eventbus-order-", "")]
+    return header.key.startsWith("x-eventbus-order-") && given !== undefined
+      ? { key: header.key, value: bytes(given) }
+      : header
+  })
+})

@@ -6,19 +6,18 @@
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { ConsumerEvent, PartitionOffsets, RecordChunk } from "../../Broker.ts"
 import { partitionKey, type RecordPosition, type TopicPartition } from "../../ConsumerRecord.ts"
 import type { HeldBatch } from "../../Snapshot.ts"
 import { awaitAtMost } from "../base/awaitAtMost.ts"
 import { keepRunning } from "../base/keepRunning.ts"
-import { type ConsumerContext, report } from "../delivery/consumerContext.ts"
-import type { Unit } from "../order/unit.ts"
+import { report } from "../delivery/consumerContext.ts"
 import * as ChunkPart from "../partition/chunkPart.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as StartPosition from "../partition/startPosition.ts"
 import * as DeletedTopics from "./deletedTopics.ts"
+import * as Draining from "./draining.ts"
 import * as MissingParts from "./missingParts.ts"
 import { reportGap } from "./reportGap.ts"
 import * as Running from "./runningPartitions.ts"
@@ -38,8 +37,6 @@ export interface Assignments {
   readonly drain: (limits: StopLimits.StopLimits) => Effect.Effect<void>
 }
 
-type DrainLimits = Pick<StopLimits.StopLimits, "drain" | "commit">
-
 /** Closing the scope interrupts every partition and commits nothing. It waits for interrupted handlers within the limits of the stop, and the session closes without them then. */
 export const make = Effect.fnUntraced(function* <R>(
   options: Running.RunningPartitionsOptions<R>
@@ -57,10 +54,6 @@ export const make = Effect.fnUntraced(function* <R>(
   const starts = Starts.make(partitions, scope)
   const entriesOf = (assigned: ReadonlyArray<TopicPartition>) =>
     assigned.flatMap((at) => Running.find(partitions, at) ?? [])
-  const giveUp = (given: ReadonlyArray<TopicPartition>): void => {
-    starts.forget(given)
-    for (const { topic, partition } of given) partitions.givenUp.add(partitionKey(topic, partition))
-  }
   let stopLimits: StopLimits.StopLimits | undefined
 
   const react = (event: ConsumerEvent): Effect.Effect<void> => {
@@ -68,22 +61,14 @@ export const make = Effect.fnUntraced(function* <R>(
       case "Fetched":
         return accept(partitions, event.chunk)
       case "Assigned":
-        for (const { topic, partition } of event.partitions) partitions.givenUp.delete(partitionKey(topic, partition))
-        return deletedTopics
-          .assigned(event.partitions)
-          .pipe(
-            Effect.andThen(Starts.requireUnits(partitions, event)),
-            Effect.andThen(
-              Effect.forEach(event.partitions, (assigned) => starts.assign(event, assigned), { discard: true })
-            )
-          )
+        return assign(partitions, starts, event, deletedTopics)
       case "Revoked":
-        giveUp(event.partitions)
+        giveUp(partitions, starts, event.partitions)
         return revoke(partitions, entriesOf(event.partitions), event.release, {
           ...{ scope, deletedTopics, isStopping: () => stopLimits !== undefined }
         })
       case "Lost":
-        giveUp(event.partitions)
+        giveUp(partitions, starts, event.partitions)
         return lose(partitions, entriesOf(event.partitions), deletedTopics)
       case "OutOfRange":
         return reset(partitions, event)
@@ -121,10 +106,37 @@ export const make = Effect.fnUntraced(function* <R>(
         stopLimits = limits
         starts.forgetAll()
         const entries = Running.list(partitions)
-        return Effect.andThen(drainEach(partitions, entries, limits), Running.closeAll(partitions, entries))
+        return Effect.andThen(Draining.drainEach(partitions, entries, limits), Running.closeAll(partitions, entries))
       })
   }
 })
+
+type Assigned = Extract<ConsumerEvent, { readonly _tag: "Assigned" }>
+
+const assign = <R>(
+  partitions: Running.RunningPartitions<R>,
+  starts: Starts.Starts,
+  event: Assigned,
+  deletedTopics: DeletedTopics.DeletedTopics
+): Effect.Effect<void> => {
+  for (const { topic, partition } of event.partitions) partitions.givenUp.delete(partitionKey(topic, partition))
+  return deletedTopics
+    .assigned(event.partitions)
+    .pipe(
+      Effect.andThen(Starts.requireUnits(partitions, event)),
+      Effect.andThen(Effect.forEach(event.partitions, (assigned) => starts.assign(event, assigned), { discard: true }))
+    )
+}
+
+/** They start no more, and do not open again. */
+const giveUp = <R>(
+  partitions: Running.RunningPartitions<R>,
+  starts: Starts.Starts,
+  given: ReadonlyArray<TopicPartition>
+): void => {
+  starts.forget(given)
+  for (const { topic, partition } of given) partitions.givenUp.add(partitionKey(topic, partition))
+}
 
 const accept = <R>(partitions: Running.RunningPartitions<R>, chunk: RecordChunk): Effect.Effect<void> => {
   const entry = Running.find(partitions, chunk)
@@ -153,10 +165,10 @@ const revoke = Effect.fnUntraced(function* <R>(
     report(context, entry.partition, { _tag: "PartitionRevoked" })
   }
   // The other parts of their units stop with them, and wait for a new unit behind that.
-  const companions = companionsOf(partitions, entries)
-  for (const entry of [...entries, ...companions]) startDraining(entry)
+  const companions = Draining.companionsOf(partitions, entries)
+  for (const entry of [...entries, ...companions]) Draining.startDraining(entry)
   const drainAndRelease = Effect.gen(function* () {
-    yield* drainEach(partitions, [...entries, ...companions], StopLimits.ofRevocation(context.definition))
+    yield* Draining.drainEach(partitions, [...entries, ...companions], StopLimits.ofRevocation(context.definition))
     // A partition that was lost meanwhile may have another owner. It has nothing to release.
     const owned = entries.filter(({ partition }) => partition.owned())
     for (const { partition } of owned) {
@@ -223,85 +235,4 @@ const reset = Effect.fnUntraced(function* <R>(partitions: Running.RunningPartiti
     metadata,
     logEnd
   })
-})
-
-/** From now on no record starts, and the partition is not restarted. */
-const startDraining = (entry: Running.RunningPartition): void => {
-  entry.isDraining = true
-  entry.partition.stop()
-}
-
-const drainEach = <R>(
-  partitions: Running.RunningPartitions<R>,
-  entries: ReadonlyArray<Running.RunningPartition>,
-  limits: DrainLimits
-): Effect.Effect<void> => {
-  const { context, units } = partitions.options
-  const whole = Array.from(Map.groupBy(entries, ({ partition }) => units?.of(partition)))
-  return Effect.forEach(
-    whole,
-    ([unit, parts]) =>
-      unit === undefined
-        ? Effect.forEach(parts, (entry) => drain(context, entry, limits), { concurrency: "unbounded", discard: true })
-        : drainUnit(context, unit, parts, limits),
-    { concurrency: "unbounded", discard: true }
-  )
-}
-
-/** The parts of a unit end together. Its locks move to what is done before the last commits. */
-const drainUnit = Effect.fnUntraced(function* (
-  context: ConsumerContext<unknown>,
-  unit: Unit,
-  entries: ReadonlyArray<Running.RunningPartition>,
-  limits: DrainLimits
-) {
-  yield* Effect.forEach(entries, (entry) => untilEnded(context, entry, limits), {
-    concurrency: "unbounded",
-    discard: true
-  })
-  yield* awaitAtMost(unit.giveUp, limits.drain())
-  for (const { partition } of entries) partition.endCopies()
-  yield* Effect.forEach(
-    entries,
-    ({ partition }) => awaitAtMost(context.committer.commitLast(partition), limits.commit()),
-    { concurrency: "unbounded", discard: true }
-  )
-})
-
-/** The other parts of the units that these partitions are parts of. */
-const companionsOf = <R>(
-  partitions: Running.RunningPartitions<R>,
-  entries: ReadonlyArray<Running.RunningPartition>
-): ReadonlyArray<Running.RunningPartition> => {
-  const { units } = partitions.options
-  if (units === undefined) return []
-  const given = new Set(entries)
-  const parts = new Set(entries.flatMap(({ partition }) => (units.of(partition) ? units.partsOf(partition) : [])))
-  return Running.list(partitions).filter((entry) => parts.has(entry.partition) && !given.has(entry))
-}
-
-/** Waits until running handlers have ended and copies are acknowledged, then commits what is finished. */
-const drain = Effect.fnUntraced(function* (
-  context: ConsumerContext<unknown>,
-  entry: Running.RunningPartition,
-  limits: DrainLimits
-) {
-  yield* untilEnded(context, entry, limits)
-  yield* awaitAtMost(context.committer.commitLast(entry.partition), limits.commit())
-})
-
-/** Waits until running handlers have ended and copies are acknowledged. */
-const untilEnded = Effect.fnUntraced(function* (
-  context: ConsumerContext<unknown>,
-  entry: Running.RunningPartition,
-  limits: DrainLimits
-) {
-  const { partition, fiber } = entry
-  startDraining(entry)
-  context.committer.release()
-  const ended = yield* awaitAtMost(Fiber.await(fiber), limits.drain())
-  if (Option.isSome(ended)) return
-  // A copy that was acknowledged behind the last commit would stand beside its record, which the next owner handles again.
-  partition.endCopies()
-  report(context, partition, { _tag: "DrainTimedOut", unfinished: partition.tracker.inFlight() })
 })

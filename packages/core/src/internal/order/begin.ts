@@ -43,13 +43,15 @@ export const begin = (options: BeginOptions): Effect.Effect<Unit> =>
   )
 
 const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
-  const { broker, generation, main, tiers } = options
+  const { broker, generation, tiers } = options
   if (options.parks) yield* keptForLongEnough(options)
   const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
   const scans = tiers.map((partition, index) => scanOf(options, partition, index + 1))
   yield* Effect.forEach(scans, (scan, index) => scan.readTo(reader, tiers[index]!.log.end), {
     concurrency: "unbounded"
   })
+  // Before the claims: an operator may take days, and each attempt would write them anew.
+  yield* withoutStrangers(options, scans)
   const epoch = Claims.epochAfter(Math.max(0, ...scans.map((scan) => scan.highest)), generation)
   const unitOptions: UnitOptions = { ...options, epoch }
   yield* Effect.forEach(
@@ -57,10 +59,14 @@ const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
     (scan) => Effect.flatMap(claim(unitOptions, scan), (at) => scan.readTo(reader, at + 1n)),
     { concurrency: "unbounded" }
   )
-  const strangers = scans.flatMap((scan) => scan.strangers)
-  if (strangers.length > 0 && !options.acceptsLoss()) return yield* ofAnotherTopic(main, strangers)
+  yield* withoutStrangers(options, scans)
   return tableOf(unitOptions, scans)
 })
+
+const withoutStrangers = ({ main, acceptsLoss }: BeginOptions, scans: ReadonlyArray<LockScan>) => {
+  const strangers = scans.flatMap((scan) => scan.strangers)
+  return strangers.length === 0 || acceptsLoss() ? Effect.void : Effect.fail(ofAnotherTopic(main, strangers))
+}
 
 const scanOf = ({ definition, bond, main }: BeginOptions, partition: Partition, part: number): LockScan =>
   new LockScan({

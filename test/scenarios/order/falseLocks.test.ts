@@ -1,0 +1,119 @@
+/** Locks and claims that no owner wrote, and commits that have lost what they said. */
+import { assert, describe } from "@effect/vitest"
+import { MemoryBroker } from "@eventbus/testkit"
+import { Effect } from "effect"
+import { advance, inTime, scenario, start } from "../bus.ts"
+import { changed, keyed, locks, publishKeyed } from "./keys.ts"
+
+const ready = Effect.flatMap(MemoryBroker.MemoryBroker, (memory) => memory.createTopic("orders"))
+
+const tier = "orders.retry-1"
+
+describe("false locks and claims", () => {
+  scenario("PKO-09 a false claim makes no lock of the owner void", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const first = keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] })
+      const app = yield* start(first.binding)
+      yield* advance("1 second")
+      const [claim] = yield* memory.log(tier, 0)
+      yield* memory.append(tier, 0, [changed(claim!, { epoch: "1099511627776" })])
+      yield* publishKeyed("a1", "a2", "b1")
+      yield* advance("1 second")
+      yield* inTime(app.close)
+      const { binding, handled } = keyed({ tiers: ["60 seconds"] })
+      const next = yield* start(binding)
+      assert.deepStrictEqual((yield* inTime((yield* next.connector.parked("orders")).list)).length, 1)
+      yield* advance("60 seconds")
+      assert.deepStrictEqual([first.handled, handled], [["b1"], ["a1", "a2"]])
+    })
+  )
+
+  scenario("PKO-09 a commit that has lost its epoch loses no lock", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const app = yield* start(keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] }).binding)
+      yield* publishKeyed("a1", "a2")
+      yield* advance("1 second")
+      yield* inTime(app.close)
+      // As Kafka's own tools do it: the same offset, without a text.
+      yield* memory.setCommitted("billing", tier, 0, 1n)
+      const { binding, handled } = keyed({ tiers: ["60 seconds"] })
+      yield* start(binding)
+      yield* advance("60 seconds")
+      assert.deepStrictEqual(handled, ["a1", "a2"])
+    })
+  )
+
+  scenario("PKO-09 a void lock of a record that the main topic comes to again is passed over", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const app = yield* start(keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] }).binding)
+      yield* publishKeyed("a1", "a2")
+      yield* advance("1 second")
+      yield* inTime(app.close)
+      yield* memory.setCommitted("billing", tier, 0, 1n)
+      yield* memory.setCommitted("billing", "orders", 0, 0n)
+      const { binding, handled } = keyed({ tiers: ["60 seconds"] })
+      yield* start(binding)
+      yield* advance("90 seconds")
+      assert.deepStrictEqual(handled, ["a1", "a2"])
+    })
+  )
+
+  scenario("PKO-09 a false lock with the highest number, or a false claim of it, leaves later locks readable", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const tiers = ["10 seconds", "20 seconds"] as const
+      const app = yield* start(keyed({ fails: { a1: 1 }, tiers }).binding)
+      yield* publishKeyed("a1", "a2")
+      yield* advance("1 second")
+      const [lock] = yield* locks
+      const [claim] = yield* memory.log(tier, 0)
+      yield* memory.append(tier, 0, [
+        changed(lock!, { hop: "1000000000" }),
+        changed(claim!, { epoch: String(Number.MAX_SAFE_INTEGER) })
+      ])
+      yield* inTime(app.close)
+      const { binding, handled } = keyed({ fails: { a1: 1, b1: 1 }, tiers })
+      yield* start(binding)
+      yield* publishKeyed("b1", "b2")
+      yield* advance("60 seconds")
+      assert.deepStrictEqual([...handled].sort(), ["a1", "a2", "b1", "b2"])
+      assert.deepStrictEqual(
+        handled.filter((value) => value.startsWith("a")),
+        ["a1", "a2"]
+      )
+      assert.deepStrictEqual(
+        handled.filter((value) => value.startsWith("b")),
+        ["b1", "b2"]
+      )
+    })
+  )
+
+  scenario("PKO-09 a unit that waits for an operator, since its locks are of another cluster, writes nothing", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const app = yield* start(keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] }).binding)
+      yield* publishKeyed("a1", "a2")
+      yield* advance("1 second")
+      const [lock] = yield* locks
+      yield* memory.append(tier, 0, [changed(lock!, { bond: "another//orders/0/billing" })])
+      yield* inTime(app.close)
+      const before = (yield* memory.log(tier, 0)).length
+      const { binding, handled } = keyed({ tiers: ["60 seconds"] })
+      const next = yield* start(binding)
+      yield* Effect.repeat(advance("5 seconds"), { times: 30 })
+      const { reasons } = yield* next.connector.health
+      assert.deepStrictEqual(
+        [reasons.some(({ _tag }) => _tag === "UnitIncomplete"), handled, (yield* memory.log(tier, 0)).length],
+        [true, [], before]
+      )
+    })
+  )
+})
