@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { Entry } from "../../src/internal/order/entry.ts"
+import { ParkedRoom } from "../../src/internal/order/parkedRoom.ts"
 import { Unit } from "../../src/internal/order/unit.ts"
 import type { UnitOptions } from "../../src/internal/order/unitOptions.ts"
 
@@ -12,8 +13,15 @@ describe("unit", () => {
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const main = { stopping: false, position: () => 0n }
-      const definition = { perKey: { maxParkedKeys: 10 } }
-      const options = { main, tiers: [], bodies: { bytes: 0, most: 0 }, definition, clock }
+      const definition = { perKey: {} }
+      const options = {
+        main,
+        tiers: [],
+        bodies: { bytes: 0, most: 0 },
+        parkedRoom: new ParkedRoom(10),
+        definition,
+        clock
+      }
       const unit = new Unit(options as unknown as UnitOptions, [])
       const entry = new Entry("a", key, 3n, 1, 1, 0)
       entry.kind = "retry"
