@@ -11,10 +11,12 @@ import * as Checkout from "./demo/checkout.ts"
 import * as Cluster from "./demo/cluster.ts"
 import * as Console from "./demo/console.ts"
 import * as Evidence from "./demo/evidence.ts"
+import * as KeyOrder from "./demo/keyOrder.ts"
 import * as Progress from "./demo/progress.ts"
 import * as Screen from "./demo/screen.ts"
 import { Payments } from "./demo/shop.ts"
 import * as Story from "./demo/story.ts"
+import { Cards } from "./demo/subscriptions.ts"
 import * as View from "./demo/view.ts"
 
 class Unaccounted extends Schema.TaggedError<Unaccounted>()("Unaccounted", { problems: Schema.Array(Schema.String) }) {
@@ -36,7 +38,7 @@ const program = Effect.uninterruptibleMask((restore) =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
     const progress = Progress.make(Cluster.partitions, () => clock.currentTimeMillisUnsafe())
-    const world = Layer.mergeAll(Payments.layer, Checkout.layer(progress.published)).pipe(
+    const world = Layer.mergeAll(Payments.layer, Cards.layer, Checkout.layer(progress.published)).pipe(
       Layer.provideMerge(Cluster.layer)
     )
     const context = yield* restore(Layer.build(world))
@@ -54,10 +56,20 @@ const tellAndAudit = Effect.fnUntraced(function* (
   const drawing = yield* Effect.forkChild(Effect.interruptible(show(progress, title)))
   const ending = yield* Effect.exit(restore(Story.tell(progress)))
   yield* Fiber.interrupt(drawing)
+  const inOrder = yield* Effect.exit(Effect.andThen(ending, restore(orderPerKey)))
   const result = yield* audit(progress, Exit.isSuccess(ending))
   Screen.print(View.accountLines(result, database, progress.counts.rolledBack))
-  if (result.problems.length > 0) return yield* new Unaccounted({ problems: result.problems })
-  return yield* Console.isWanted ? Effect.andThen(ending, restore(Console.run)) : ending
+  const problems = [...result.problems, ...(Exit.isSuccess(inOrder) ? inOrder.value : [])]
+  if (problems.length > 0) return yield* new Unaccounted({ problems })
+  return yield* Console.isWanted ? Effect.andThen(inOrder, restore(Console.run)) : inOrder
+})
+
+/** The second act, line by line below the first one. */
+const orderPerKey = Effect.gen(function* () {
+  Screen.print(["", View.keyOrderHeading, ""])
+  const problems = yield* KeyOrder.tell((line) => Screen.print([`  ${line}`]))
+  Screen.print(View.keyOrderVerdict(problems))
+  return problems
 })
 
 /** Draws until it is interrupted, and once more at the end. */

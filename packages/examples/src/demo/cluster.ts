@@ -15,6 +15,15 @@ export interface Names {
   /** The topic of the first tier comes first. */
   readonly retries: ReadonlyArray<string>
   readonly group: string
+  readonly subscriptions: SubscriptionNames
+}
+
+/** The names of the binding that keeps the order of each customer. Its topic has one partition. */
+export interface SubscriptionNames {
+  readonly topic: string
+  readonly deadLetters: string
+  readonly retry: string
+  readonly group: string
 }
 
 export const partitions = 6
@@ -46,7 +55,10 @@ const cluster = (title: string, prefix: string): Layer.Layer<Cluster, BrokerErro
     Effect.gen(function* () {
       const broker = yield* Broker.Broker
       const names = namesOf(prefix)
-      const topics = [names.orders, names.payments].map((topic) => ({ topic, partitions }))
+      const topics = [
+        ...[names.orders, names.payments].map((topic) => ({ topic, partitions })),
+        { topic: names.subscriptions.topic, partitions: 1 }
+      ]
       yield* Effect.acquireRelease(
         withAdmin(broker, (admin) => admin.createTopics(topics)),
         () => Effect.ignore(withAdmin(broker, (admin) => remove(admin, names)))
@@ -64,7 +76,18 @@ const namesOf = (prefix: string): Names => {
     payments: `${prefix}payments`,
     deadLetters: TopicName.standard.deadLetter(source),
     retries: [1, 2].map((tier) => TopicName.standard.retry(source, tier)),
-    group
+    group,
+    subscriptions: subscriptionNamesOf(prefix)
+  }
+}
+
+const subscriptionNamesOf = (prefix: string): SubscriptionNames => {
+  const source = { topic: `${prefix}subscriptions`, groupId: `${prefix}subscriptions` }
+  return {
+    topic: source.topic,
+    deadLetters: TopicName.standard.deadLetter(source),
+    retry: TopicName.standard.retry(source, 1),
+    group: source.groupId
   }
 }
 
@@ -75,9 +98,10 @@ export const withAdmin = <A>(
 
 const remove = Effect.fnUntraced(function* (
   admin: Broker.Admin,
-  { orders, payments, deadLetters, retries, group }: Names
+  { orders, payments, deadLetters, retries, group, subscriptions }: Names
 ) {
-  const made = new Set([orders, payments, deadLetters, ...retries])
+  const ofSubscriptions = [subscriptions.topic, subscriptions.deadLetters, subscriptions.retry]
+  const made = new Set([orders, payments, deadLetters, ...retries, ...ofSubscriptions])
   yield* admin.deleteTopics((yield* admin.listTopics).filter((topic) => made.has(topic)))
-  yield* admin.deleteGroups((yield* admin.listGroups).filter((id) => id === group))
+  yield* admin.deleteGroups((yield* admin.listGroups).filter((id) => id === group || id === subscriptions.group))
 })

@@ -62,7 +62,7 @@ export const gather: Effect.Effect<
 })
 
 /** Every record that the topics hold now. */
-const readToEnd = (broker: Broker.Broker["Service"], topics: ReadonlyArray<string>) =>
+export const readToEnd = (broker: Broker.Broker["Service"], topics: ReadonlyArray<string>) =>
   Effect.scoped(
     Effect.gen(function* () {
       const admin = yield* broker.admin

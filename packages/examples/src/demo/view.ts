@@ -105,6 +105,13 @@ const colourOf = (owner: string | undefined) => (owner === undefined ? dim : own
 
 const seconds = (millis: number): string => (millis / 1000).toFixed(1)
 
+export const keyOrderHeading = `${bold("Order per key")} ${dim('· a binding with orderingMode "PER_KEY" and onDeadLetter "hold"')}`
+
+export const keyOrderVerdict = (problems: ReadonlyArray<string>): ReadonlyArray<string> =>
+  problems.length === 0
+    ? [green("  ✔ every customer was charged in order")]
+    : problems.map((problem) => red(`  ✘ ${problem}`))
+
 /** The final state of every order. */
 export const accountLines = (account: Account, database: string, rolledBack: number): ReadonlyArray<string> => {
   const good = account.problems.length === 0
