@@ -25,13 +25,13 @@ export const doors: ReadonlyArray<Door> = [
     name: "core and kafkajs",
     packages: ["@eventbus/core", "@eventbus/kafkajs"],
     beside: ["effect"],
-    most: { packages: 6, megabytes: 67 }
+    most: { packages: 6, megabytes: 68 }
   },
   {
     name: "node",
     packages: ["@eventbus/core", "@eventbus/kafkajs", "@eventbus/config", "@eventbus/node"],
     beside: ["effect"],
-    most: { packages: 10, megabytes: 70 }
+    most: { packages: 10, megabytes: 71 }
   }
 ]
 
