@@ -9,14 +9,14 @@ import type { RetryProgress } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
-import type { BehindKeys } from "./internal/observe/behindKeys.ts"
+import type { BehindKeys, RetentionUnknown } from "./internal/observe/behindKeys.ts"
 import type { DecisionEvent } from "./internal/observe/decisionEvent.ts"
 import type { OfBinding, OfConsumer, OfPartition, OfRecord } from "./internal/observe/eventSubjects.ts"
 import type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 import type { Report } from "./Replay.ts"
 import type { PauseReason } from "./Snapshot.ts"
 
-export type { BehindKeys, KeyBehind } from "./internal/observe/behindKeys.ts"
+export type { BehindKeys, KeyBehind, RetentionUnknown } from "./internal/observe/behindKeys.ts"
 export type { DecisionEvent } from "./internal/observe/decisionEvent.ts"
 export type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 
@@ -159,13 +159,7 @@ export type EventBusEvent =
       readonly shared: ReadonlyArray<SharedTopic>
     })
   /** The retention of a source cannot be read, and order per key needs it: no key is given up before the records behind it are deleted. Once, until it can be read. */
-  | (OfConsumer & {
-      readonly _tag: "RetentionUnknown"
-      /** The source. */
-      readonly topic: string
-      /** Why its configuration cannot be read; undefined when the cluster did not answer within 5 seconds. */
-      readonly error: BrokerError | undefined
-    })
+  | (OfConsumer & RetentionUnknown)
   /** There are more consumers than partitions: the other consumers get nothing. */
   | (OfConsumer & {
       readonly _tag: "ConsumersIdle"
@@ -250,6 +244,7 @@ export type EventBusEvent =
         /** Where the copy went. Set when the record was routed or dead-lettered. */
         readonly target: Target | undefined
       })
+  /** The strategy for dead letters did something, or could not. */
   | (OfBinding & StrategyEvent)
   /** An operator decided about a record that holds its partition, or its key. */
   | (OfBinding & DecisionEvent)

@@ -3,11 +3,21 @@ import { assert, describe } from "@effect/vitest"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Effect } from "effect"
 import { advance, inTime, scenario, start } from "../bus.ts"
-import { changed, keyed, locks, publishKeyed } from "./keys.ts"
+import { changed, type Given, keyed, locks, publishKeyed } from "./keys.ts"
 
 const ready = Effect.flatMap(MemoryBroker.MemoryBroker, (memory) => memory.createTopic("orders"))
 
 const tier = "orders.retry-1"
+
+/** A program whose key a is parked: its first record waits in the first tier, the second one behind it. */
+const parked = Effect.fnUntraced(function* (tiers: NonNullable<Given["tiers"]>) {
+  yield* ready
+  const memory = yield* MemoryBroker.MemoryBroker
+  const app = yield* start(keyed({ fails: { a1: 1 }, tiers }).binding)
+  yield* publishKeyed("a1", "a2")
+  yield* advance("1 second")
+  return { app, memory }
+})
 
 describe("false locks and claims", () => {
   scenario("PKO-09 a false claim makes no lock of the owner void", () =>
@@ -32,11 +42,7 @@ describe("false locks and claims", () => {
 
   scenario("PKO-09 a commit that has lost its epoch loses no lock", () =>
     Effect.gen(function* () {
-      yield* ready
-      const memory = yield* MemoryBroker.MemoryBroker
-      const app = yield* start(keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] }).binding)
-      yield* publishKeyed("a1", "a2")
-      yield* advance("1 second")
+      const { app, memory } = yield* parked(["60 seconds"])
       yield* inTime(app.close)
       // As Kafka's own tools do it: the same offset, without a text.
       yield* memory.setCommitted("billing", tier, 0, 1n)
@@ -49,11 +55,7 @@ describe("false locks and claims", () => {
 
   scenario("PKO-09 a void lock of a record that the main topic comes to again is passed over", () =>
     Effect.gen(function* () {
-      yield* ready
-      const memory = yield* MemoryBroker.MemoryBroker
-      const app = yield* start(keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] }).binding)
-      yield* publishKeyed("a1", "a2")
-      yield* advance("1 second")
+      const { app, memory } = yield* parked(["60 seconds"])
       yield* inTime(app.close)
       yield* memory.setCommitted("billing", tier, 0, 1n)
       yield* memory.setCommitted("billing", "orders", 0, 0n)
@@ -66,12 +68,8 @@ describe("false locks and claims", () => {
 
   scenario("PKO-09 a false lock with the highest number, or a false claim of it, leaves later locks readable", () =>
     Effect.gen(function* () {
-      yield* ready
-      const memory = yield* MemoryBroker.MemoryBroker
       const tiers = ["10 seconds", "20 seconds"] as const
-      const app = yield* start(keyed({ fails: { a1: 1 }, tiers }).binding)
-      yield* publishKeyed("a1", "a2")
-      yield* advance("1 second")
+      const { app, memory } = yield* parked(tiers)
       const [lock] = yield* locks
       const [claim] = yield* memory.log(tier, 0)
       yield* memory.append(tier, 0, [
@@ -97,11 +95,7 @@ describe("false locks and claims", () => {
 
   scenario("PKO-09 a unit that waits for an operator, since its locks are of another cluster, writes nothing", () =>
     Effect.gen(function* () {
-      yield* ready
-      const memory = yield* MemoryBroker.MemoryBroker
-      const app = yield* start(keyed({ fails: { a1: 1 }, tiers: ["60 seconds"] }).binding)
-      yield* publishKeyed("a1", "a2")
-      yield* advance("1 second")
+      const { app, memory } = yield* parked(["60 seconds"])
       const [lock] = yield* locks
       yield* memory.append(tier, 0, [changed(lock!, { bond: "another//orders/0/billing" })])
       yield* inTime(app.close)

@@ -13,15 +13,21 @@ const withAdmin = <A, E>(use: (admin: Broker.Admin) => Effect.Effect<A, E>) =>
 
 const seconds = (count: number) => Effect.forEach(Array.from({ length: count }), () => advance("1 second"))
 
+/** A program that has handled a record, and whose record c1 will fail once. */
+const running = Effect.gen(function* () {
+  const memory = yield* MemoryBroker.MemoryBroker
+  yield* memory.createTopic("orders")
+  const { binding, handled } = keyed({ fails: { c1: 1 } })
+  yield* start(binding)
+  yield* publishKeyed("a1")
+  yield* advance("1 second")
+  return { memory, handled }
+})
+
 describe("retry topics of an order per key", () => {
   scenario("PKO-04 a retry topic that is deleted is made again, and the source goes on", () =>
     Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const { binding, handled } = keyed({ fails: { c1: 1 } })
-      yield* start(binding)
-      yield* publishKeyed("a1")
-      yield* advance("1 second")
+      const { handled } = yield* running
       yield* withAdmin((admin) => admin.deleteTopics([tier]))
       yield* seconds(60)
       yield* publishKeyed("b1", "c1", "c2")
@@ -32,12 +38,7 @@ describe("retry topics of an order per key", () => {
 
   scenario("PKO-04 a retry topic grows with its source", () =>
     Effect.gen(function* () {
-      const memory = yield* MemoryBroker.MemoryBroker
-      yield* memory.createTopic("orders")
-      const { binding, handled } = keyed({ fails: { c1: 1 } })
-      yield* start(binding)
-      yield* publishKeyed("a1")
-      yield* advance("1 second")
+      const { memory, handled } = yield* running
       yield* withAdmin((admin) => admin.createPartitions("orders", 3))
       yield* memory.append(
         "orders",

@@ -69,17 +69,18 @@ const ofRetryTopic = (
       `${found}; allowed with orderingMode PER_KEY are ${pluralize(source.partitions, "partition")} or more, as many as source '${source.topic}' has: a partition of the source without one in the retry topic is not handled.`
     )
   }
-  if (there?.config.get("cleanup.policy")?.includes("compact")) {
+  if (there === undefined) return findings
+  const { retentionMillis, isCompacted } = SourceRetention.read(there.config)
+  if (isCompacted) {
     refuse(
       "compacted",
       `cleanup.policy of '${topic}' is '${there.config.get("cleanup.policy")}'; allowed with orderingMode PER_KEY is 'delete': Kafka refuses the claim of an owner, which has no key, and the binding handles nothing.`
     )
   }
-  const retention = there === undefined ? undefined : SourceRetention.read(there.config).retentionMillis
-  if (retention !== undefined && retention < 2 * holdForMillis) {
+  if (retentionMillis !== undefined && retentionMillis < 2 * holdForMillis) {
     refuse(
       "short-retention",
-      `retention.ms of '${topic}' is ${retention}; allowed is ${2 * holdForMillis} or more, twice perKey.holdFor: Kafka may delete a held record before somebody decides about it.`
+      `retention.ms of '${topic}' is ${retentionMillis}; allowed is ${2 * holdForMillis} or more, twice perKey.holdFor: Kafka may delete a held record before somebody decides about it.`
     )
   }
   return findings

@@ -4,12 +4,11 @@
  */
 import * as Effect from "effect/Effect"
 import type { Broker } from "../../Broker.ts"
-import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerContext } from "../delivery/consumerContext.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
-import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
+import { unavailable } from "./topicInspection.ts"
 
 interface Options {
   readonly context: ConsumerContext<unknown>
@@ -61,20 +60,11 @@ const raise = (
         found.partitions < partitions ? admin.createPartitions(topic, partitions) : Effect.void
       )
       yield* Effect.match(raised, {
-        onFailure: (error) => failed(context, topic, error),
+        onFailure: (error) => unavailable(context, topic, error),
         onSuccess: () => context.failures.topics.worked(topic)
       })
     }
   }).pipe(
     Effect.scoped,
-    Effect.catch((error) => Effect.sync(() => failed(context, source, error)))
+    Effect.catch((error) => Effect.sync(() => unavailable(context, source, error)))
   )
-
-const failed = (
-  { definition, consumer, failures, hub }: ConsumerContext<unknown>,
-  topic: string,
-  error: BrokerError
-) => {
-  failures.topics.failed(topic, error)
-  hub.emit({ _tag: "TopicUnavailable", ...BindingKey.onEvent(definition), consumer, topic, error })
-}

@@ -11,10 +11,10 @@ import * as CommitMetadata from "../partition/commitMetadata.ts"
 import * as FirstRead from "../partition/firstRead.ts"
 import * as FormerTopic from "../partition/formerTopic.ts"
 import * as StartPosition from "../partition/startPosition.ts"
-import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
 import { reportGap } from "./reportGap.ts"
 import * as Running from "./runningPartitions.ts"
+import { unavailable } from "./topicInspection.ts"
 
 type Assigned = Extract<ConsumerEvent, { readonly _tag: "Assigned" }>
 
@@ -131,13 +131,7 @@ const offsetAt = <R>(
   millis: number
 ): Effect.Effect<bigint> =>
   Effect.scoped(Effect.flatMap(broker.admin, (admin) => admin.offsetsForTimestamp(topic, millis))).pipe(
-    Effect.tapError((error) =>
-      Effect.sync(() => {
-        const at = { ...BindingKey.onEvent(context.definition), consumer: context.consumer }
-        context.failures.topics.failed(offsetsOf(topic), error)
-        context.hub.emit({ _tag: "TopicUnavailable", ...at, topic, error })
-      })
-    ),
+    Effect.tapError((error) => Effect.sync(() => unavailable(context, topic, error, offsetsOf(topic)))),
     Effect.retry(again),
     Effect.orDie,
     Effect.ensuring(Effect.sync(() => context.failures.topics.worked(offsetsOf(topic)))),

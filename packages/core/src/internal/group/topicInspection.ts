@@ -7,6 +7,7 @@ import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import * as Acls from "../checks/acls.ts"
 import * as ForeignGroups from "../checks/foreignGroups.ts"
+import type { ConsumerContext } from "../delivery/consumerContext.ts"
 import type { EventHub } from "../observe/eventHub.ts"
 import type { BindingFailures } from "../observe/ongoingFailures.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
@@ -26,6 +27,22 @@ export interface StartedConsumer {
   readonly subscription: { readonly topics: ReadonlyArray<string> }
 }
 
+/** A topic of a consumer cannot be used: health says so until the request works, and an event does. */
+export const unavailable = (
+  {
+    definition,
+    consumer,
+    hub,
+    failures
+  }: Pick<ConsumerContext<unknown>, "definition" | "consumer" | "hub" | "failures">,
+  topic: string,
+  error: BrokerError,
+  request = topic
+): void => {
+  failures.topics.failed(request, error)
+  hub.emit({ _tag: "TopicUnavailable", ...BindingKey.onEvent(definition), consumer, topic, error })
+}
+
 /** Reports what would otherwise only show as silence: a missing topic, consumers without a partition, missing ACLs, other groups in the same topics. */
 export const inspectTopics = ({
   broker,
@@ -36,19 +53,16 @@ export const inspectTopics = ({
   subscription
 }: StartedConsumer): Effect.Effect<void> => {
   const of = { ...BindingKey.onEvent(definition), consumer: index }
+  const self = { definition, consumer: index, hub, failures }
   const { concurrency } = definition
   const topics = Sources.topicsOf(definition)
   if (!topics.every((topic) => subscription.topics.includes(topic))) return Effect.void
-  const unavailable = (topic: string, error: BrokerError) => {
-    failures.topics.failed(topic, error)
-    hub.emit({ _tag: "TopicUnavailable", ...of, topic, error })
-  }
   const inspect = Effect.gen(function* () {
     const admin = yield* broker.admin
     const found: Array<{ readonly topic: string; readonly partitions: number }> = []
     for (const topic of topics) {
       const described = yield* Effect.result(admin.describeTopic(topic))
-      if (Result.isFailure(described)) unavailable(topic, described.failure)
+      if (Result.isFailure(described)) unavailable(self, topic, described.failure)
       else found.push({ topic, partitions: described.success.partitions })
     }
     if (index > 0 || found.length < topics.length) return
@@ -61,5 +75,5 @@ export const inspectTopics = ({
     const shared = yield* ForeignGroups.find(admin, Sources.derivedOf(definition), definition)
     if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
   })
-  return Effect.catch(Effect.scoped(inspect), (error) => Effect.sync(() => unavailable(definition.topic, error)))
+  return Effect.catch(Effect.scoped(inspect), (error) => Effect.sync(() => unavailable(self, definition.topic, error)))
 }

@@ -1,4 +1,5 @@
-/** The parked keys that an event is about. */
+/** The parts of events about the records that wait behind parked keys (`orderingMode: "PER_KEY"`). */
+import type { BrokerError } from "../../BrokerError.ts"
 
 /** A parked key. */
 export interface KeyBehind {
@@ -14,4 +15,13 @@ export interface BehindKeys {
   readonly behind: ReadonlyArray<KeyBehind>
   /** How many keys these are. Where the number of records is not known, the metric counts one for each. */
   readonly keys: number
+}
+
+/** The retention of a source cannot be read. */
+export interface RetentionUnknown {
+  readonly _tag: "RetentionUnknown"
+  /** The source. */
+  readonly topic: string
+  /** Why its configuration cannot be read; undefined when the cluster did not answer within 5 seconds. */
+  readonly error: BrokerError | undefined
 }

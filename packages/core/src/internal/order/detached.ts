@@ -7,12 +7,13 @@ export const of = (record: ConsumerRecord): ConsumerRecord => {
   const { topic, partition, offset, timestamp, timestampType, transactional, compression } = record
   return {
     ...{ topic, partition, offset, timestamp, timestampType, transactional, compression },
-    key: bytes(record.key),
-    value: bytes(record.value),
-    headers: record.headers.map(({ key, value }) => ({ key, value: bytes(value) }))
+    key: orNull(record.key),
+    value: orNull(record.value),
+    headers: record.headers.map(({ key, value }) => ({ key, value: orNull(value) }))
   }
 }
 
 /** `slice` of a `Buffer` would be a view again. */
-export const bytes = <A extends Uint8Array | null>(value: A): Uint8Array | Extract<A, null> =>
-  value === null ? (null as Extract<A, null>) : new Uint8Array(value)
+export const bytes = (value: Uint8Array): Uint8Array => new Uint8Array(value)
+
+const orNull = (value: Uint8Array | null): Uint8Array | null => (value === null ? null : bytes(value))

@@ -20,16 +20,17 @@ export class Followers {
     return this.#records[this.#taken]
   }
 
-  add(record: ConsumerRecord): void {
+  /** `bytes`: those of the record, by `bytesOf`. */
+  add(record: ConsumerRecord, bytes: number): void {
     this.#records.push(Detached.of(record))
-    this.bytes += bytesOf(record)
+    this.bytes += bytes
   }
 
   /** Puts one in front of all others. */
-  addFirst(record: ConsumerRecord): void {
+  addFirst(record: ConsumerRecord, bytes: number): void {
     this.#records = [Detached.of(record), ...this.#records.slice(this.#taken)]
     this.#taken = 0
-    this.bytes += bytesOf(record)
+    this.bytes += bytes
   }
 
   /** Drops the first one, and answers its bytes. */

@@ -133,7 +133,7 @@ export class KeyTable {
       return false
     }
     this.#hold(bytes)
-    entry.followers.add(record)
+    entry.followers.add(record, bytes)
     return true
   }
 
@@ -147,8 +147,9 @@ export class KeyTable {
 
   /** This record is handled in front of all followers. */
   addFirst(entry: Entry, record: ConsumerRecord): void {
-    entry.followers.addFirst(record)
-    this.#hold(bytesOf(record))
+    const bytes = bytesOf(record)
+    entry.followers.addFirst(record, bytes)
+    this.#hold(bytes)
     this.followers++
   }
 

@@ -230,8 +230,9 @@ export class Unit {
     return this.options.tiers.flatMap((_, index) => {
       const front = this.#slots.front(index + 1)
       if (front === undefined || front.move !== undefined || front.isDraining || this.stopping) return []
-      const moving = front.held === undefined ? [front] : this.#slots.heldFront(index + 1)
-      if (moving.length === 0 || (front.held === undefined && !front.isIdle)) return []
+      const isHeld = front.held !== undefined
+      const moving = isHeld ? this.#slots.heldFront(index + 1) : front.isIdle ? [front] : []
+      if (moving.length === 0) return []
       front.stuckSinceMillis ??= nowMillis
       if (nowMillis - Math.max(front.stuckSinceMillis, front.lockedMillis) < rollAfter.millis) return []
       return moving.map((entry) => this.#renew(entry))
