@@ -1,21 +1,24 @@
-/** The sockets of one connection to a cluster, in plain text or with TLS. */
+/** The sockets of one client, in plain text or with TLS, which every transport uses. */
 import dns, { type LookupAddress } from "node:dns"
 import * as net from "node:net"
 import * as tls from "node:tls"
-import type { ISocketFactory } from "kafkajs"
+import type { Address } from "./Transport.ts"
 
 export interface Sockets {
-  /** kafkajs's socket factory. `prepare` must have succeeded before each call. */
-  readonly factory: ISocketFactory & { readonly prepare: () => Promise<void> }
-  /** The number of addresses that the name of a host stands for; 1 for an address, and for a name that is not known. */
+  /** Reads the TLS options of the next socket. Must have succeeded before each `open`. */
+  readonly prepare: () => Promise<void>
+  /** Opens a socket. `onConnect` runs when it is connected, and with TLS when the handshake is done. */
+  readonly open: (address: Address, onConnect: () => void) => net.Socket
+  /** As `Transport.addressCount`. */
   readonly addressCount: (host: string) => Promise<number>
+  /** Closes every socket at once. */
   readonly destroyAll: () => void
 }
 
 /** The first bytes of a TLS alert, in any TLS version. */
 const isTlsAlert = (bytes: Buffer): boolean => bytes[0] === 0x15 && bytes[1] === 0x03
 
-/** kafkajs would take the alert for the length of an answer and wait for several hundred MB. */
+/** The alert would be taken for the length of an answer. */
 const refuseAlert = (socket: net.Socket): void => {
   socket.once("data", (bytes) => {
     if (!Buffer.isBuffer(bytes) || !isTlsAlert(bytes)) return
@@ -51,7 +54,7 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
   const lookup = rotatingLookup()
   let options: tls.ConnectionOptions | undefined
 
-  const connect: ISocketFactory = ({ host, port, onConnect }) => {
+  const open: Sockets["open"] = ({ host, port }, onConnect) => {
     const socket =
       options === undefined
         ? net.connect({ host, port, lookup }, onConnect)
@@ -60,7 +63,7 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
     socket.setKeepAlive(true, 60_000)
     // Requests are small and answered one by one. Nagle's algorithm would hold them back for a delayed ACK.
     socket.setNoDelay(true)
-    // kafkajs adds a listener each time it closes a socket that is already closed, which happens while no broker answers.
+    // A transport may add a listener each time it closes a socket that is already closed, which happens while no broker answers.
     socket.setMaxListeners(0)
     sockets.add(socket)
     socket.once("close", () => sockets.delete(socket))
@@ -72,7 +75,8 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
   }
 
   return {
-    factory: Object.assign(connect, { prepare }),
+    prepare,
+    open,
     addressCount: (host) =>
       net.isIP(host) === 0
         ? addressesOf(host).then(
