@@ -25,6 +25,9 @@ export const Local = {
   client: "CLIENT"
 } as const
 
+/** The detail of a `connection` failure where a node did not accept the connection in time. */
+export const notAccepted = "Connection timeout"
+
 const localNames = new Set<string>(Object.values(Local))
 
 /** True when no broker answered: the outcome of the request is unknown. */

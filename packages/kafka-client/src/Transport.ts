@@ -35,7 +35,16 @@ export interface Request<A> {
   readonly isFlexible: boolean
   readonly encode: () => Body
   /** Reads the answer behind its header. What it throws makes the answer unreadable: the connection ends, and the request fails. */
-  readonly decode: (answer: Buffer) => A
+  readonly decode: (answer: Buffer) => Decoded<A>
+  /** Longest time for the answer, in milliseconds, where the node may hold it; `Settings.requestTimeoutMillis` when that is longer. */
+  readonly timeoutMillis?: number
+}
+
+/** An answer as it was read. */
+export interface Decoded<A> {
+  readonly answer: A
+  /** How long the node asks this client to send it nothing more (KIP-219), in milliseconds. */
+  readonly throttleMillis: number
 }
 
 /** The versions of an API that a node speaks. */
@@ -46,7 +55,10 @@ export interface VersionRange {
 
 /** A client of one node. It has a connection for fetches, which a node may hold back, and one for every other request. */
 export interface NodeClient extends Address {
-  /** Connects, asks for the API versions, and authenticates. */
+  /**
+   * Connects, asks for the API versions, and authenticates. Fails with `ClientFailure.notAccepted` where the node does not accept the connection within
+   * `connectionTimeoutMillis`, and with the type `timeout` where it then does not answer.
+   */
   readonly connect: () => Promise<void>
   readonly isConnected: () => boolean
   /** Whether a request other than a fetch waits for its answer. The node answers the next one behind it. */

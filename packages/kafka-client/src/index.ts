@@ -1,0 +1,6 @@
+export * as ClientFailure from "./ClientFailure.ts"
+export * as KafkaClient from "./KafkaClient.ts"
+export * as SaslMechanism from "./SaslMechanism.ts"
+export * as Secret from "./Secret.ts"
+export * as Sockets from "./Sockets.ts"
+export * as Transport from "./Transport.ts"

@@ -1,0 +1,22 @@
+/** One API of Kafka's protocol: how its requests are written and its answers read, in the versions that this client speaks. */
+import type { Body, VersionRange } from "../../Transport.ts"
+import type { Reader } from "./reader.ts"
+
+export interface Api<Payload, Answer> {
+  readonly key: number
+  /** Kafka's name. */
+  readonly name: string
+  /** The versions that `encode` and `decode` know. */
+  readonly versions: VersionRange
+  /** The first version whose answer comes before the time that the client is to wait (KIP-219). Older ones come after it. Default: none. */
+  readonly throttledFrom?: number
+  /** The versions are flexible (KIP-482). Default false. */
+  readonly isFlexible?: true
+  /** Longest time for the answer, in milliseconds, where the node may hold it. */
+  readonly timeoutMillis?: (payload: Payload) => number
+  readonly encode: (payload: Payload, version: number) => Body
+  readonly decode: (answer: Reader, version: number) => Answer
+}
+
+/** A range of one version. */
+export const only = (version: number): VersionRange => ({ min: version, max: version })

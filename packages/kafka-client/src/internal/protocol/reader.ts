@@ -1,0 +1,126 @@
+/**
+ * Reads the types of Kafka's protocol, one after the other. Throws a RangeError where the bytes end too early or name an impossible length. The names
+ * of methods are those of Kafka's protocol guide.
+ */
+
+const idBytes = 16
+
+export class Reader {
+  readonly #bytes: Buffer
+  #at = 0
+  /** The throttle time that `throttle` has read, in milliseconds. */
+  throttleMillis = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  int8(): number {
+    return this.#bytes.readInt8(this.skip(1))
+  }
+
+  int16(): number {
+    return this.#bytes.readInt16BE(this.skip(2))
+  }
+
+  int32(): number {
+    return this.#bytes.readInt32BE(this.skip(4))
+  }
+
+  int64(): bigint {
+    return this.#bytes.readBigInt64BE(this.skip(8))
+  }
+
+  /** A 64-bit number as decimal text. */
+  decimal(): string {
+    return String(this.int64())
+  }
+
+  /** Null reads as the empty text. */
+  string(): string {
+    return this.nullableString() ?? ""
+  }
+
+  nullableString(): string | null {
+    const length = this.int16()
+    return length < 0 ? null : this.take(length).toString()
+  }
+
+  /** Null reads as no bytes. */
+  bytes(): Buffer {
+    return this.take(Math.max(0, this.int32()))
+  }
+
+  /** Null reads as an empty array. */
+  array<A>(element: () => A): Array<A> {
+    return this.#elements(this.int32(), element)
+  }
+
+  unsignedVarint(): number {
+    let value = 0
+    for (let shift = 0; shift < 5; shift++) {
+      const byte = this.#bytes.readUInt8(this.skip(1))
+      value += (byte & 0x7f) * 2 ** (7 * shift)
+      if (byte < 0x80) return value
+    }
+    throw new RangeError("a length of more than five bytes")
+  }
+
+  /** Null reads as the empty text. */
+  compactString(): string {
+    return this.take(Math.max(0, this.unsignedVarint() - 1)).toString()
+  }
+
+  /** Null reads as an empty array. */
+  compactArray<A>(element: () => A): Array<A> {
+    return this.#elements(this.unsignedVarint() - 1, element)
+  }
+
+  /** The id of a topic, as Kafka's own tools print it; undefined for the id of zeros, which means none. */
+  uuid(): string | undefined {
+    const id = this.take(idBytes)
+    return id.every((byte) => byte === 0) ? undefined : id.toString("base64url")
+  }
+
+  /** Passes over tagged fields (KIP-482). */
+  tags(): void {
+    for (let left = this.unsignedVarint(); left > 0; left--) {
+      this.unsignedVarint()
+      this.skip(this.unsignedVarint())
+    }
+  }
+
+  /** The time that the broker asks the client to wait (KIP-124), which answers begin with. */
+  throttle(): void {
+    this.throttleMillis = this.int32()
+  }
+
+  /** The next bytes, not copied. */
+  take(length: number): Buffer {
+    const from = this.skip(length)
+    return this.#bytes.subarray(from, from + length)
+  }
+
+  /** All that is left, not copied. */
+  rest(): Buffer {
+    return this.take(this.#bytes.length - this.#at)
+  }
+
+  /** Moves behind `length` bytes, and returns where they begin. */
+  skip(length: number): number {
+    const from = this.#at
+    if (length < 0 || from + length > this.#bytes.length) {
+      throw new RangeError(`${length} bytes from ${from} are not there: ${this.#bytes.length} were sent`)
+    }
+    this.#at = from + length
+    return from
+  }
+
+  /** Each element has a byte at least, so a longer array than the bytes that are left is impossible. */
+  #elements<A>(length: number, element: () => A): Array<A> {
+    if (length > this.#bytes.length - this.#at) throw new RangeError(`an array of ${length}`)
+    const elements: Array<A> = []
+    for (let left = length; left > 0; left--) elements.push(element())
+    return elements
+  }
+}

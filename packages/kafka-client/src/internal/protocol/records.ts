@@ -1,0 +1,70 @@
+/** Produce and Fetch. The bytes of records are written and read elsewhere. */
+import type { Codec, FetchedPartition } from "./apis.ts"
+import type { Reader } from "./reader.ts"
+import { Writer } from "./writer.ts"
+
+export const Produce: Codec<"Produce"> = {
+  ...{ key: 0, name: "Produce", versions: { min: 3, max: 7 }, throttledFrom: 6 },
+  encode: (write) => write(),
+  decode: (reader, version) => {
+    const topics = reader.array(() => ({
+      topicName: reader.string(),
+      partitions: reader.array(() => {
+        const result = { partition: reader.int32(), errorCode: reader.int16(), baseOffset: reader.decimal() }
+        // The time of the log, and from version 5 on the first offset of the log.
+        reader.skip(version >= 5 ? 16 : 8)
+        return result
+      })
+    }))
+    reader.throttle()
+    return { topics }
+  }
+}
+
+/** Time for a held answer to arrive. */
+const travelMillis = 5_000
+
+/** No fetch session (KIP-227). */
+const noSession = { id: 0, epoch: -1 }
+
+export const Fetch: Codec<"Fetch"> = {
+  ...{ key: 1, name: "Fetch", versions: { min: 4, max: 11 }, throttledFrom: 8 },
+  timeoutMillis: ({ maxWaitTime }) => maxWaitTime + travelMillis,
+  encode: ({ maxWaitTime, minBytes, maxBytes, isolationLevel, topics }, version) => {
+    const writer = new Writer().int32(-1).int32(maxWaitTime).int32(minBytes).int32(maxBytes).int8(isolationLevel)
+    if (version >= 7) writer.int32(noSession.id).int32(noSession.epoch)
+    writer.array(topics, ({ topic, partitions }) =>
+      writer.string(topic).array(partitions, ({ partition, fetchOffset, maxBytes }) => {
+        writer.int32(partition)
+        if (version >= 9) writer.int32(-1)
+        writer.int64(fetchOffset)
+        if (version >= 5) writer.int64(-1n)
+        writer.int32(maxBytes)
+      })
+    )
+    if (version >= 7) writer.int32(0)
+    return (version >= 11 ? writer.string("") : writer).body
+  },
+  decode: (reader, version) => {
+    reader.throttle()
+    const errorCode = version >= 7 ? reader.int16() : 0
+    if (version >= 7) reader.int32()
+    const partitions: Array<FetchedPartition> = []
+    for (let topics = reader.int32(); topics > 0; topics--) {
+      const topic = reader.string()
+      for (let left = reader.int32(); left > 0; left--) partitions.push(readPartition(reader, version, topic))
+    }
+    return { errorCode, partitions }
+  }
+}
+
+const readPartition = (reader: Reader, version: number, topic: string): FetchedPartition => {
+  const partition = reader.int32()
+  const errorCode = reader.int16()
+  const highWatermark = reader.int64()
+  const lastStableOffset = reader.int64()
+  if (version >= 5) reader.int64()
+  const abortedTransactions = reader.array(() => ({ producerId: reader.int64(), firstOffset: reader.int64() }))
+  if (version >= 11) reader.int32()
+  return { topic, partition, errorCode, highWatermark, lastStableOffset, abortedTransactions, bytes: reader.bytes() }
+}

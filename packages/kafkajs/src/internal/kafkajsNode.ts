@@ -1,0 +1,86 @@
+/** kafkajs's client of a node as the client's seam has it. */
+import type { Transport } from "@eventbus/kafka-client"
+import { kafkajsFailure } from "./kafkajsFailure.ts"
+import type { Encoded, KafkaBroker, ProtocolRequest } from "./kafkajsInternals.ts"
+import { closeAtOnce } from "./kafkajsPatches.ts"
+
+/** An empty list of tagged fields: kafkajs writes and reads the headers of versions that have none. */
+const noTags = Buffer.of(0)
+
+const encoded = ({ encode, isFlexible }: Transport.Request<unknown>): Encoded => {
+  const { bytes, whole } = encode()
+  const body = isFlexible ? Buffer.concat([noTags, bytes]) : bytes
+  return { buf: body, buffer: body, ...(whole !== undefined && !isFlexible && { whole }) }
+}
+
+/** Brokers send no tagged fields in the header of an answer. */
+const withoutTags = (answer: Buffer): Buffer => {
+  if (answer[0] !== 0) throw new RangeError(`${answer[0]} tagged fields in the header of an answer`)
+  return answer.subarray(noTags.length)
+}
+
+interface Decoded<A> {
+  readonly answer: A
+  /** kafkajs waits for this time, in milliseconds, before it sends the next request. */
+  readonly clientSideThrottleTime: number
+}
+
+/** An answer that cannot be read is none, and the bytes behind it are not understood either. */
+const unreadable = (error: unknown): Error =>
+  Object.assign(new Error(`not an answer of Kafka (${(error as Error).message})`), { code: "EBADMSG" })
+
+const protocolRequest = <A>(request: Transport.Request<A>): ProtocolRequest => {
+  const { apiKey, apiName, apiVersion, decode, isFlexible, timeoutMillis } = request
+  return {
+    request: { apiKey, apiName, apiVersion, encode: async () => encoded(request) },
+    response: {
+      decode: async (bytes): Promise<Decoded<A>> => {
+        try {
+          const { answer, throttleMillis } = decode(isFlexible ? withoutTags(bytes) : bytes)
+          return { answer, clientSideThrottleTime: throttleMillis }
+        } catch (error) {
+          throw unreadable(error)
+        }
+      },
+      parse: async (decoded) => (decoded as Decoded<A>).answer
+    },
+    ...(timeoutMillis !== undefined && { requestTimeout: timeoutMillis })
+  }
+}
+
+export const kafkajsNode = (broker: KafkaBroker): Transport.NodeClient => {
+  const { connectionPool } = broker
+  const orFailure = <A>(promise: Promise<A>): Promise<A> =>
+    promise.catch((thrown) => {
+      throw kafkajsFailure(thrown)
+    })
+
+  const send = async <A>(request: Transport.Request<A>): Promise<A> => {
+    try {
+      return (await connectionPool.send(protocolRequest(request))) as A
+    } catch (error) {
+      const { name, code } = error as { readonly name?: unknown; readonly code?: unknown }
+      // As kafkajs's Broker does: the pool's other connection is useless without this one.
+      if (name === "KafkaJSConnectionClosedError") await broker.disconnect()
+      // A node that does not answer keeps its socket open. Closing it lets the next request go to another node.
+      if (name === "KafkaJSRequestTimeoutError") broker.disconnect().catch(() => undefined)
+      if (code === "EBADMSG") closeAtOnce(broker)
+      throw kafkajsFailure(error)
+    }
+  }
+
+  return {
+    host: connectionPool.host,
+    port: connectionPool.port,
+    connect: () => orFailure(broker.connect()),
+    isConnected: () => broker.isConnected(),
+    isBusy: () => connectionPool.pool[0].requestQueue.inflight.size > 0,
+    versionsOf: (apiKey) => {
+      const found = broker.versions?.[apiKey]
+      return found === undefined ? undefined : { min: found.minVersion, max: found.maxVersion }
+    },
+    send,
+    disconnect: () => orFailure(broker.disconnect()),
+    closeAtOnce: () => closeAtOnce(broker)
+  }
+}
