@@ -91,9 +91,7 @@ export const layerConnected = (
   transported: Transported,
   options: Options
 ): Layer.Layer<Broker.Broker, BrokerError.BrokerError> =>
-  layer(transported, options).pipe(
-    Layer.tap((context) => Effect.scoped(Context.get(context, Broker.Broker).admin))
-  )
+  layer(transported, options).pipe(Layer.tap((context) => Effect.scoped(Context.get(context, Broker.Broker).admin)))
 
 /**
  * Requests a token from an OAuth 2 server by the client credentials grant. `sasl: { mechanism: "oauthbearer", tokenEndpoint, ... }` uses it too; it is

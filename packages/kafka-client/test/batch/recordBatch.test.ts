@@ -10,7 +10,7 @@ import {
 } from "../../src/internal/batch/encodedRecord.ts"
 import { type BatchIdentity, measureBatch, writeBatch } from "../../src/internal/batch/recordBatch.ts"
 import { VarintReader, varintSize, writeVarint } from "../../src/internal/batch/varint.ts"
-import type { FetchedPartition } from "../../src/internal/wire/apis.ts"
+import type { FetchedPartition } from "../../src/internal/protocol/apis.ts"
 import { visibleRecords } from "../visibleRecords.ts"
 
 const plain: BatchIdentity = { producerId: -1n, producerEpoch: -1, baseSequence: -1, transactional: false }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
-import { KafkaJs } from "@eventbus/kafkajs"
+import { KafkaClient } from "@eventbus/kafka-client"
 import { Effect, Redacted } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 
@@ -48,13 +48,13 @@ const authorizationServer = (...answers: ReadonlyArray<Answer>) =>
 const granted: Answer = { status: 200, body: JSON.stringify({ access_token: "the-token", expires_in: 300 }) }
 const client = { clientId: "app:1", clientSecret: Redacted.make("s3cret/+=") }
 
-describe("KafkaJs.clientCredentials", () => {
+describe("KafkaClient.clientCredentials", () => {
   it.live("sends id and secret in the header, form-encoded, and reads the token and its lifetime", () =>
     Effect.gen(function* () {
       const { asked, tokenEndpoint } = yield* authorizationServer(granted)
       const before = Date.now()
       const extensions = { logicalCluster: "lkc-1" }
-      const token = yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint, scope: "kafka", extensions })
+      const token = yield* KafkaClient.clientCredentials({ ...client, tokenEndpoint, scope: "kafka", extensions })
       assert.strictEqual(Redacted.value(token.value), "the-token")
       assert.deepStrictEqual(token.extensions, extensions)
       assert.isAtLeast(token.expiresAt ?? 0, before + 300_000)
@@ -72,7 +72,7 @@ describe("KafkaJs.clientCredentials", () => {
     Effect.gen(function* () {
       const { asked, tokenEndpoint } = yield* authorizationServer(granted)
       const parameters = { audience: "kafka" }
-      yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint, credentialsIn: "form", parameters })
+      yield* KafkaClient.clientCredentials({ ...client, tokenEndpoint, credentialsIn: "form", parameters })
       const form = {
         ...{ grant_type: "client_credentials", audience: "kafka" },
         ...{ client_id: "app:1", client_secret: "s3cret/+=" }
@@ -87,8 +87,8 @@ describe("KafkaJs.clientCredentials", () => {
         { status: 200, body: JSON.stringify({ access_token: "a" }) },
         { status: 200, body: JSON.stringify({ access_token: "b", expires_in: "60" }) }
       )
-      assert.isUndefined((yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint })).expiresAt)
-      assert.isNumber((yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint })).expiresAt)
+      assert.isUndefined((yield* KafkaClient.clientCredentials({ ...client, tokenEndpoint })).expiresAt)
+      assert.isNumber((yield* KafkaClient.clientCredentials({ ...client, tokenEndpoint })).expiresAt)
     })
   )
 
@@ -96,7 +96,7 @@ describe("KafkaJs.clientCredentials", () => {
     Effect.gen(function* () {
       const body = JSON.stringify({ error: "invalid_client", error_description: "s3cret/+= is wrong" })
       const { asked, tokenEndpoint } = yield* authorizationServer({ status: 401, body })
-      const error = yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))
+      const error = yield* Effect.flip(KafkaClient.clientCredentials({ ...client, tokenEndpoint }))
       assert.strictEqual(error._tag, "TokenUnavailable")
       assert.strictEqual(
         error.message,
@@ -116,7 +116,7 @@ describe("KafkaJs.clientCredentials", () => {
       )
       const details: Array<string> = []
       for (let n = 0; n < 3; n++) {
-        details.push((yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))).detail)
+        details.push((yield* Effect.flip(KafkaClient.clientCredentials({ ...client, tokenEndpoint }))).detail)
       }
       assert.deepStrictEqual(details, [
         "the answer has no access_token",
@@ -130,7 +130,7 @@ describe("KafkaJs.clientCredentials", () => {
     Effect.gen(function* () {
       const busy: Answer = { status: 503, body: "" }
       const { asked, tokenEndpoint } = yield* authorizationServer(busy, busy, granted)
-      yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint })
+      yield* KafkaClient.clientCredentials({ ...client, tokenEndpoint })
       assert.strictEqual(asked.length, 3)
     })
   )
@@ -138,7 +138,7 @@ describe("KafkaJs.clientCredentials", () => {
   it.live("an unreachable server is TokenUnavailable, with the reason", () =>
     Effect.gen(function* () {
       const { tokenEndpoint } = yield* Effect.scoped(authorizationServer(granted))
-      const error = yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))
+      const error = yield* Effect.flip(KafkaClient.clientCredentials({ ...client, tokenEndpoint }))
       assert.strictEqual(error._tag, "TokenUnavailable")
       assert.include(error.message, "ECONNREFUSED")
     })
@@ -147,7 +147,7 @@ describe("KafkaJs.clientCredentials", () => {
   it.effect("SEC-01 an endpoint with a user and a password is TokenUnavailable at once, and shows neither", () =>
     Effect.gen(function* () {
       const tokenEndpoint = "https://app:hunter2@idp.invalid/token"
-      const error = yield* Effect.flip(KafkaJs.clientCredentials({ ...client, tokenEndpoint }))
+      const error = yield* Effect.flip(KafkaClient.clientCredentials({ ...client, tokenEndpoint }))
       assert.strictEqual(
         error.message,
         "no token from 'https://<redacted>@idp.invalid/token': a URL of http or https, without user and password is expected"
@@ -160,9 +160,10 @@ describe("KafkaJs.clientCredentials", () => {
       const stub = HttpClient.make((request) =>
         Effect.succeed(HttpClientResponse.fromWeb(request, new Response(granted.body)))
       )
-      const token = yield* KafkaJs.clientCredentials({ ...client, tokenEndpoint: "https://idp.invalid/token" }).pipe(
-        Effect.provideService(HttpClient.HttpClient, stub)
-      )
+      const token = yield* KafkaClient.clientCredentials({
+        ...client,
+        tokenEndpoint: "https://idp.invalid/token"
+      }).pipe(Effect.provideService(HttpClient.HttpClient, stub))
       assert.strictEqual(Redacted.value(token.value), "the-token")
     })
   )

@@ -1,8 +1,9 @@
 /** Options of a cluster where types do not hold: each one that cannot be used is refused, and no message shows a secret. */
 import { assert, describe, it } from "@effect/vitest"
 import { EventBusError } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
+import { KafkaClient } from "@eventbus/kafka-client"
 import { Effect, Redacted } from "effect"
+import { noTransport } from "../noTransport.ts"
 
 const secret = Redacted.make("hunter2")
 const options = { brokers: ["kafka-1:9092"] }
@@ -12,7 +13,7 @@ const oauth = { mechanism: "oauthbearer", tokenEndpoint: "https://sso/token", cl
 /** The problems of options, as `path: found`. */
 const problems = (given: unknown): ReadonlyArray<string> => {
   try {
-    KafkaJs.make(given as KafkaJs.Options)
+    KafkaClient.make({ name: "KafkaJs", open: noTransport }, given as KafkaClient.Options)
     return []
   } catch (error) {
     assert.instanceOf(error, EventBusError.ConfigurationValidation)

@@ -4,14 +4,15 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
-import { KafkaJs, Secret } from "@eventbus/kafkajs"
+import { KafkaClient, Secret } from "@eventbus/kafka-client"
 import { Config, ConfigProvider, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import { failure } from "../../src/ClientFailure.ts"
 import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
 import type { Options } from "../../src/internal/connection/options.ts"
 import { makeSecrets } from "../../src/internal/connection/secrets.ts"
 import { securedOptions } from "../../src/internal/connection/security.ts"
-import { failure } from "../../src/internal/wire/clientFailure.ts"
+import { noTransport } from "../noTransport.ts"
 
 const temporaryFile = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "secret-"))),
@@ -26,7 +27,11 @@ const options: Options = {
 
 describe("SEC-01 a secret", () => {
   it("does not appear when the options or the service are printed", () => {
-    for (const value of [options, securedOptions(options), KafkaJs.make(options)]) {
+    for (const value of [
+      options,
+      securedOptions(options, noTransport),
+      KafkaClient.make({ name: "Test", open: noTransport }, options)
+    ]) {
       for (const text of [JSON.stringify(value), inspect(value, { depth: 20, showHidden: true }), String(value)]) {
         for (const secret of ["hunter2", "PRIVATE-KEY", "OPEN-SESAME"]) assert.notInclude(text, secret)
       }
@@ -62,7 +67,7 @@ describe("SEC-01 a secret", () => {
     Effect.gen(function* () {
       const secrets = makeSecrets()
       for (const secret of ["hunter2", "PRIVATE-KEY"]) yield* secrets.read("it", Redacted.make(secret))
-      const before = securedOptions(options)
+      const before = securedOptions(options, noTransport)
       const secured = { ...before, security: { ...before.security, redact: secrets.redact } }
       const error = brokerErrors(secured).of(failure("AUTHENTICATION", "hunter2 with PRIVATE-KEY was refused"), {
         operation: "connect"
@@ -109,7 +114,7 @@ describe("Secret", () => {
       const error = yield* Effect.flip(Secret.fromFile("/nowhere/password"))
       assert.strictEqual(error.message, "the file '/nowhere/password' cannot be read (ENOENT)")
       const failed = yield* Effect.flip(makeSecrets().read("the password", Secret.fromFile("/nowhere/password")))
-      const port = brokerErrors(securedOptions(options)).of(failed, { operation: "connect" })
+      const port = brokerErrors(securedOptions(options, noTransport)).of(failed, { operation: "connect" })
       assert.strictEqual(port._tag, "CredentialsUnavailable")
       assert.isTrue(port.retryable)
       assert.include(port.message, "the password: the file '/nowhere/password' cannot be read (ENOENT)")

@@ -4,7 +4,7 @@ import { Effect, Logger } from "effect"
 import type { Cluster } from "../../src/internal/connection/cluster.ts"
 import { decideAssignments } from "../../src/internal/group/leader.ts"
 import { decodeAssignment, encodeMember } from "../../src/internal/group/memberProtocol.ts"
-import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
+import type { TopicMetadata } from "../../src/internal/protocol/apis.ts"
 
 const topicOf = (topic: string, topicErrorCode: number, partitions: number): TopicMetadata => ({
   topic,

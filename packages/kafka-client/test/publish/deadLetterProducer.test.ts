@@ -2,14 +2,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
+import { failure, Local } from "../../src/ClientFailure.ts"
 import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
 import type { Cluster } from "../../src/internal/connection/cluster.ts"
 import { securedOptions } from "../../src/internal/connection/security.ts"
+import type { TopicMetadata } from "../../src/internal/protocol/apis.ts"
+import { Writer } from "../../src/internal/protocol/writer.ts"
 import { guaranteesOf } from "../../src/internal/publish/producer.ts"
 import { makeSender } from "../../src/internal/publish/sender.ts"
-import type { TopicMetadata } from "../../src/internal/wire/apis.ts"
-import { failure, Local } from "../../src/internal/wire/clientFailure.ts"
-import type { ConnectionPool, KafkaBroker, ProtocolRequest } from "../../src/internal/wire/kafkajsInternals.ts"
+import type { NodeClient, Request } from "../../src/Transport.ts"
+import { noTransport } from "../noTransport.ts"
 import { visibleRecords } from "../visibleRecords.ts"
 
 /** A request gets lost, its answer gets lost, or all is well. */
@@ -63,9 +65,9 @@ const broker = (fates: ReadonlyArray<Fate>) => {
     return { partition, errorCode: 0, baseOffset }
   }
 
-  const send = async ({ request }: ProtocolRequest) => {
+  const send = async <A>({ encode, decode }: Request<A>): Promise<A> => {
     const fate = fates[requests++] ?? "well"
-    const sent = batchesIn((await request.encode()).buffer)
+    const sent = batchesIn(encode().bytes)
     acks.add(sent.acks)
     for (const { partition } of sent.batches) {
       if (inFlight.has(partition)) problems.push(`two requests in flight for partition ${partition}`)
@@ -73,22 +75,28 @@ const broker = (fates: ReadonlyArray<Fate>) => {
     }
     await new Promise((resolve) => setTimeout(resolve, 1))
     for (const { partition } of sent.batches) inFlight.delete(partition)
-    const lost = Object.assign(new Error("lost"), { name: "KafkaJSConnectionError" })
+    const lost = failure(Local.connection, "lost")
     if (fate === "lost") throw lost
-    const answer = { topics: [{ topicName: "orders.DLT", partitions: sent.batches.map(append) }] }
+    const results = sent.batches.map(append)
     if (fate === "answer lost") throw lost
-    return answer
+    const writer = new Writer()
+    const answered = writer.array(["orders.DLT"], (topic) =>
+      writer
+        .string(topic)
+        .array(results, ({ partition, errorCode, baseOffset }) =>
+          writer.int32(partition).int16(errorCode).int64(BigInt(baseOffset)).int64(-1n).int64(0n)
+        )
+    )
+    return decode(answered.int32(0).body.bytes).answer
   }
-  const node: KafkaBroker = {
-    versions: null,
+  const node: NodeClient = {
+    ...{ host: "127.0.0.1", port: 9092, send },
+    versionsOf: () => ({ min: 0, max: 7 }),
     isConnected: () => true,
+    isBusy: () => false,
     connect: async () => {},
     disconnect: async () => {},
-    lookupRequest: () => () => ({
-      request: { apiKey: 0, apiVersion: 7, apiName: "Produce", encode: () => Promise.reject(new Error("unused")) },
-      response: { decode: () => Promise.reject(new Error("unused")), parse: async (data) => data }
-    }),
-    connectionPool: { send } as Partial<ConnectionPool> as ConnectionPool
+    closeAtOnce: () => {}
   }
   return { node, logs, acks, problems, requests: () => requests }
 }
@@ -103,7 +111,7 @@ const valuesIn = async (partition: number, batches: ReadonlyArray<Buffer>) => {
   return records.map(({ value }) => text(value))
 }
 
-const clusterOf = (node: KafkaBroker): Cluster => {
+const clusterOf = (node: NodeClient): Cluster => {
   const topic: TopicMetadata = {
     ...{ topic: "orders.DLT", topicErrorCode: 0, isInternal: false },
     partitionMetadata: partitions.map((partitionId) => ({
@@ -132,7 +140,7 @@ const clusterOf = (node: KafkaBroker): Cluster => {
 }
 
 /** Publishes 40 copies, a few at a time, by a producer as the connector asks for it. */
-const publish = Effect.fnUntraced(function* (node: KafkaBroker) {
+const publish = Effect.fnUntraced(function* (node: NodeClient) {
   const options = {
     ...guaranteesOf({ acks: "all", idempotent: true }),
     ...{
@@ -146,7 +154,7 @@ const publish = Effect.fnUntraced(function* (node: KafkaBroker) {
     newIdentity: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
     beforeSend: () => Effect.void
   }
-  const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }))
+  const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }, noTransport))
   const sender = yield* makeSender(clusterOf(node), options, errors, yield* Effect.scope)
   const refused: Array<string> = []
   for (let index = 0; index < 40; index++) {

@@ -129,7 +129,7 @@ describe("partition log", () => {
 
 describe("outcome of a batch", () => {
   it("tells whether the batch may have been written", () => {
-    assert.strictEqual(outcomeOf("NOT_LEADER_FOR_PARTITION", 5, "idempotent"), "again")
+    assert.strictEqual(outcomeOf("NOT_LEADER_OR_FOLLOWER", 5, "idempotent"), "again")
     assert.strictEqual(outcomeOf("NOT_ENOUGH_REPLICAS_AFTER_APPEND", 5, "idempotent"), "unknown")
     assert.strictEqual(outcomeOf("CONNECTION", 5, "plain"), "unknown")
   })

@@ -6,9 +6,10 @@ import { brokerErrors } from "../../src/internal/connection/brokerErrors.ts"
 import type { Cluster } from "../../src/internal/connection/cluster.ts"
 import { securedOptions } from "../../src/internal/connection/security.ts"
 import { makeSender } from "../../src/internal/publish/sender.ts"
+import { noTransport } from "../noTransport.ts"
 import { cluster } from "../oneNode.ts"
 
-const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }))
+const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }, noTransport))
 
 const settings = {
   ...({ kind: "idempotent", acks: -1, transactionalId: undefined } as const),

@@ -35,7 +35,9 @@ export interface ConnectionPool {
 /** kafkajs's client of one node. */
 export interface KafkaBroker {
   /** The newest version of each API that the node speaks; null until it is connected. */
-  readonly versions: Readonly<Record<number, { readonly minVersion: number; readonly maxVersion: number } | undefined>> | null
+  readonly versions: Readonly<
+    Record<number, { readonly minVersion: number; readonly maxVersion: number } | undefined>
+  > | null
   readonly isConnected: () => boolean
   /** Connects, asks for the API versions once, and authenticates. */
   readonly connect: () => Promise<void>

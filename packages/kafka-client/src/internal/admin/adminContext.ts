@@ -1,12 +1,12 @@
 /** Shared by all administrative functions: retries, metadata, offsets. */
 import { type BrokerError, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import type { ClientFailure } from "../../ClientFailure.ts"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
 import { type IsolationLevel, listOffsets } from "../offsets/logOffsets.ts"
 import type { TopicMetadata } from "../protocol/apis.ts"
-import type { ClientFailure } from "../../ClientFailure.ts"
 import { check, isCoordinatorFailure } from "../wire/failures.ts"
 
 /** Longest time that the controller may take, in milliseconds. */

@@ -1,12 +1,12 @@
 /** The operations that ACLs allow this user (KIP-430), by Metadata v8 and DescribeGroups v4. */
 import type { Broker } from "@eventbus/core"
 import * as Effect from "effect/Effect"
-import type { Cluster } from "../connection/cluster.ts"
 import type { ClientFailure } from "../../ClientFailure.ts"
-import { failureOfCode } from "../wire/failures.ts"
+import type { Cluster } from "../connection/cluster.ts"
 import { type Api, only } from "../protocol/api.ts"
 import type { Reader } from "../protocol/reader.ts"
 import { Writer } from "../protocol/writer.ts"
+import { failureOfCode } from "../wire/failures.ts"
 import { callApi } from "../wire/requests.ts"
 import type { AdminContext } from "./adminContext.ts"
 
@@ -117,7 +117,8 @@ const authorizedOperations = Effect.fnUntraced(function* (
   const ofTopics = yield* callApi(yield* cluster.anyNode, metadata, topics)
   const groups = yield* Effect.forEach(groupIds, (groupId) =>
     Effect.matchEffect(cluster.coordinator("group", groupId), {
-      onSuccess: (broker) => cluster.whileCoordinator("group", groupId, broker, callApi(broker, describeGroups, groupId)),
+      onSuccess: (broker) =>
+        cluster.whileCoordinator("group", groupId, broker, callApi(broker, describeGroups, groupId)),
       // A user who may not describe the group is not told its coordinator.
       onFailure: (failed) =>
         deniedTypes.has(failed.type)

@@ -68,4 +68,5 @@ const brokers: Kinds.Kind = (path, found) =>
     : Kinds.hidden("a list of one or more addresses, host:port", () => false)(path, found)
 
 /** Throws `ConfigurationValidation` with everything that is wrong. `name`: the options, in messages. */
-export const check = (name: string, given: unknown): void => Kinds.refuse(Kinds.section(options, { brokers })(name, given))
+export const check = (name: string, given: unknown): void =>
+  Kinds.refuse(Kinds.section(options, { brokers })(name, given))

@@ -2,8 +2,8 @@
 import { Kinds, UserFunction } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { Text } from "../../Secret.ts"
 import { type ClientFailure, failure, Local } from "../../ClientFailure.ts"
+import type { Text } from "../../Secret.ts"
 
 /** Longest time to read a secret or to get a token. */
 export const timeoutMillis = 10_000

@@ -1,11 +1,11 @@
 /** Handles one partition's part of a fetch answer: hands records over, or finds out why there are none. */
 import type { Broker } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import { type ClientFailure, failure, Local } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Ownership } from "../group/ownership.ts"
 import { logBounds } from "../offsets/logOffsets.ts"
 import type { FetchedPartition } from "../protocol/apis.ts"
-import { type ClientFailure, failure, Local } from "../../ClientFailure.ts"
 import { failureOfCode } from "../wire/failures.ts"
 import { FetchedRange, reportOf } from "./fetchedRange.ts"
 import { type FetcherOptions, isCurrent, type RequestedPartition } from "./fetchRequest.ts"

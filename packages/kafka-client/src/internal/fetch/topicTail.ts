@@ -1,10 +1,10 @@
 /** Reads the newest records of a topic outside of any group, with one fetch from each leader. */
 import { Adapter, type Broker, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import { failure, Local } from "../../ClientFailure.ts"
 import { type AdminContext, existingTopics, partitionsOf } from "../admin/adminContext.ts"
 import { byLeader, earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
 import type { FetchedPartition } from "../protocol/apis.ts"
-import { failure, Local } from "../../ClientFailure.ts"
 import { check } from "../wire/failures.ts"
 import { call } from "../wire/requests.ts"
 import { FetchedRange } from "./fetchedRange.ts"

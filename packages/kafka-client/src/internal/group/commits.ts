@@ -1,9 +1,9 @@
 /** Commits of a session. */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import { type ClientFailure, failure } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import { sendCommit } from "../offsets/committedOffsets.ts"
-import { type ClientFailure, failure } from "../../ClientFailure.ts"
 import { isCoordinatorFailure } from "../wire/failures.ts"
 import { coordinatorCache } from "./coordinatorCache.ts"
 import type { Membership } from "./membership.ts"

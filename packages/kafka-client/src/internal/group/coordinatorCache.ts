@@ -1,8 +1,8 @@
 /** The coordinator of a group, looked up once and kept. */
 import * as Effect from "effect/Effect"
-import type { Cluster } from "../connection/cluster.ts"
 import type { ClientFailure } from "../../ClientFailure.ts"
 import type { NodeClient } from "../../Transport.ts"
+import type { Cluster } from "../connection/cluster.ts"
 
 export interface CoordinatorCache {
   /**

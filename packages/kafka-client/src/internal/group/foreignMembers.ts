@@ -2,8 +2,8 @@
 import { Adapter, type Broker, type ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { Cluster } from "../connection/cluster.ts"
 import { type ClientFailure, failure } from "../../ClientFailure.ts"
+import type { Cluster } from "../connection/cluster.ts"
 import { describeGroup } from "./groupDescription.ts"
 import type { MembershipOptions } from "./memberRequests.ts"
 

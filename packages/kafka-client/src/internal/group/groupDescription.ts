@@ -2,11 +2,11 @@
 import type { Broker } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import { type ClientFailure, failure } from "../../ClientFailure.ts"
-import { check } from "../wire/failures.ts"
 import type { NodeClient } from "../../Transport.ts"
 import { type Api, only } from "../protocol/api.ts"
 import type { Reader } from "../protocol/reader.ts"
 import { Writer } from "../protocol/writer.ts"
+import { check } from "../wire/failures.ts"
 import { callApi } from "../wire/requests.ts"
 import { decodeAssignment, decodeMember } from "./memberProtocol.ts"
 
@@ -78,7 +78,10 @@ const consumerGroupDescribe: Api<string, ReadonlyArray<ReturnType<typeof readCon
   ...{ key: 69, name: "ConsumerGroupDescribe", versions: only(0), throttledFrom: 0, isFlexible: true },
   encode: (groupId) => {
     const writer = new Writer()
-    return writer.compactArray([groupId], (each) => writer.compactString(each)).boolean(false).noTags().body
+    return writer
+      .compactArray([groupId], (each) => writer.compactString(each))
+      .boolean(false)
+      .noTags().body
   },
   decode: (reader) => {
     reader.throttle()

@@ -1,11 +1,11 @@
 /** The requests by which a member takes part in its group (classic protocol, KIP-345 for static members). */
 import { Adapter, type Broker } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import type { ClientFailure } from "../../ClientFailure.ts"
+import type { NodeClient } from "../../Transport.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Apis } from "../protocol/apis.ts"
-import type { ClientFailure } from "../../ClientFailure.ts"
 import { check } from "../wire/failures.ts"
-import type { NodeClient } from "../../Transport.ts"
 import { call } from "../wire/requests.ts"
 import type { Member } from "./assigner.ts"
 import { encodeMember } from "./memberProtocol.ts"

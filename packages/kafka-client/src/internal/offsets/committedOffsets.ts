@@ -1,9 +1,9 @@
 /** Committed offsets of a group, as its coordinator stores them. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import type { NodeClient } from "../../Transport.ts"
 import { byTopic } from "../wire/byTopic.ts"
 import { check } from "../wire/failures.ts"
-import type { NodeClient } from "../../Transport.ts"
 import { call } from "../wire/requests.ts"
 
 /** Committed offsets by partition key. A partition without one (-1 in Kafka's answer) is left out; other negative values are kept. */

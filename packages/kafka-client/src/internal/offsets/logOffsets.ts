@@ -1,11 +1,11 @@
 /** Offsets in the logs of partitions, requested from their leaders in parallel. */
 import { ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import { type ClientFailure, failure } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import { untilMoved } from "../connection/untilMoved.ts"
 import type { TopicMetadata } from "../protocol/apis.ts"
 import { byTopic } from "../wire/byTopic.ts"
-import { type ClientFailure, failure } from "../../ClientFailure.ts"
 import { check } from "../wire/failures.ts"
 import { call } from "../wire/requests.ts"
 

@@ -65,9 +65,7 @@ export const DeleteRecords: Codec<"DeleteRecords"> = {
     const writer = new Writer()
     return writer
       .array(topics, ({ topic, partitions }) =>
-        writer
-          .string(topic)
-          .array(partitions, ({ partition, offset }) => writer.int32(partition).int64(BigInt(offset)))
+        writer.string(topic).array(partitions, ({ partition, offset }) => writer.int32(partition).int64(BigInt(offset)))
       )
       .int32(timeout).body
   },

@@ -1,6 +1,7 @@
 /** The body of a Produce request, which is the same in v3 to v7. */
-import { headerBytes, writeBatch, writeHeader } from "../batch/recordBatch.ts"
+
 import { type Body, headerRoom } from "../../Transport.ts"
+import { headerBytes, writeBatch, writeHeader } from "../batch/recordBatch.ts"
 import { plainBatch, type SizedBatch } from "./compressedBatches.ts"
 import type { Batch, PartitionLog } from "./partitionLog.ts"
 

@@ -1,7 +1,7 @@
 /** One Produce request: prepares its batches, sends them, and acts on the answer to each. */
 import * as Effect from "effect/Effect"
+import { type ClientFailure, failure, fromThrown, Local } from "../../ClientFailure.ts"
 import type { Apis } from "../protocol/apis.ts"
-import { type ClientFailure, fromThrown, failure, Local } from "../../ClientFailure.ts"
 import { failureOfCode } from "../wire/failures.ts"
 import { call } from "../wire/requests.ts"
 import { compressBatches } from "./compressedBatches.ts"
@@ -99,7 +99,9 @@ const produce = Effect.fnUntraced(function* (
   const pending = compressBatches(batches.map(({ batch }) => batch))
   const compressed =
     pending === undefined ? undefined : yield* Effect.tryPromise({ try: () => pending, catch: fromThrown })
-  return yield* call(broker, "Produce", () => encodeProduce({ acks, timeoutMillis, transactionalId }, batches, compressed))
+  return yield* call(broker, "Produce", () =>
+    encodeProduce({ acks, timeoutMillis, transactionalId }, batches, compressed)
+  )
 })
 
 /** The results of an answer by topic and partition. */

@@ -1,9 +1,9 @@
 /** Members that could not leave their group. */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import { isLocal } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import { leaveGroup } from "../group/memberRequests.ts"
-import { isLocal } from "../../ClientFailure.ts"
 import { isCoordinatorFailure } from "../wire/failures.ts"
 
 /**

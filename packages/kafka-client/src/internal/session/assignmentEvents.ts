@@ -1,6 +1,7 @@
 /** Reports changes of a session's assignment, and the deletion of a topic that it reads. */
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import { failure, Local } from "../../ClientFailure.ts"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
 import { fetchTopicIds } from "../connection/topicIds.ts"
 import { untilMoved } from "../connection/untilMoved.ts"
@@ -9,7 +10,6 @@ import { byGeneration, type GenerationPartitions, type OwnedPartition } from "..
 import { fetchCommitted } from "../offsets/committedOffsets.ts"
 import { byLeader, earliest, latest, listOffsets } from "../offsets/logOffsets.ts"
 import type { TopicMetadata } from "../protocol/apis.ts"
-import { failure, Local } from "../../ClientFailure.ts"
 import { coordinates, emit, emitLost, type SessionState } from "./sessionState.ts"
 
 type Metadata = ReadonlyMap<string, TopicMetadata>

@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
+import type { ClientFailure } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import type { Fetcher } from "../fetch/fetcher.ts"
 import type { Membership } from "../group/membership.ts"
 import type { GenerationPartitions, Ownership } from "../group/ownership.ts"
-import type { ClientFailure } from "../../ClientFailure.ts"
 import type { SessionSettings } from "./sessionSettings.ts"
 
 export interface SessionState {

@@ -1,7 +1,7 @@
 /** A TCP server that speaks just enough of Kafka's protocol for look-ups, and misbehaves on demand. */
 import { createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
-import { Encoder, type Writer } from "../../src/internal/wire/kafkajsInternals.ts"
+import { Writer } from "../../packages/kafka-client/src/internal/protocol/writer.ts"
 
 export const apiKey = {
   metadata: 3,
@@ -66,46 +66,43 @@ export const frame = (correlationId: number, body: Buffer): Buffer => {
   return Buffer.concat([head, body])
 }
 
-const apiVersions = (): Writer =>
-  new Encoder()
-    .writeInt16(0)
-    .writeArray(
-      [
-        [apiKey.metadata, 5],
-        [apiKey.findCoordinator, 1],
-        [apiKey.heartbeat, 1],
-        [apiKey.saslHandshake, 1],
-        [36, 1]
-      ].map(([key, version]) => new Encoder().writeInt16(key!).writeInt16(0).writeInt16(version!))
-    )
-    .writeInt32(0)
+/** The newest version of each API that it speaks. */
+const spoken: ReadonlyArray<readonly [key: number, version: number]> = [
+  [apiKey.metadata, 5],
+  [apiKey.findCoordinator, 1],
+  [apiKey.heartbeat, 1],
+  [apiKey.saslHandshake, 1],
+  [36, 1]
+]
 
-const metadata = (nodes: FakeBroker["nodes"]): Writer =>
-  new Encoder()
-    .writeInt32(0)
-    .writeArray(
-      [...nodes].map(([id, { port }]) =>
-        new Encoder().writeInt32(id).writeString("127.0.0.1").writeInt32(port).writeString(null)
-      )
-    )
-    .writeString("fake")
-    .writeInt32(1)
-    .writeArray([])
+const apiVersions = (): Writer => {
+  const writer = new Writer().int16(0)
+  return writer.array(spoken, ([key, version]) => writer.int16(key).int16(0).int16(version)).int32(0)
+}
+
+const metadata = (nodes: FakeBroker["nodes"]): Writer => {
+  const writer = new Writer().int32(0)
+  return writer
+    .array([...nodes], ([id, { port }]) => writer.int32(id).string("127.0.0.1").int32(port).nullableString(null))
+    .string("fake")
+    .int32(1)
+    .int32(0)
+}
 
 const coordinatorOf = ({ coordinator, nodes }: FakeBroker): Writer =>
-  new Encoder()
-    .writeInt32(0)
-    .writeInt16(0)
-    .writeString(null)
-    .writeInt32(coordinator)
-    .writeString("127.0.0.1")
-    .writeInt32(nodes.get(coordinator)?.port ?? 0)
+  new Writer()
+    .int32(0)
+    .int16(0)
+    .nullableString(null)
+    .int32(coordinator)
+    .string("127.0.0.1")
+    .int32(nodes.get(coordinator)?.port ?? 0)
 
 const bodyOf = (broker: FakeBroker, key: number): Writer => {
   if (key === apiKey.apiVersions) return apiVersions()
   if (key === apiKey.metadata) return metadata(broker.nodes)
   if (key === apiKey.findCoordinator) return coordinatorOf(broker)
-  return new Encoder().writeInt32(0).writeInt16(0)
+  return new Writer().int32(0).int16(0)
 }
 
 /** Starts on a free port of `host`, and ends with the Scope. Its metadata names itself, as node 1. */
@@ -127,7 +124,7 @@ export const makeFakeBroker = (
             const [key, correlationId] = [rest.readInt16BE(4), rest.readInt32BE(8)]
             rest = rest.subarray(4 + rest.readInt32BE(0))
             requests++
-            const answer = () => void socket.write(frame(correlationId, bodyOf(broker, key).buffer))
+            const answer = () => void socket.write(frame(correlationId, bodyOf(broker, key).body.bytes))
             broker.behave({ apiKey: key, correlationId, socket, answer })
           }
         })

@@ -1,7 +1,7 @@
 /** Reads a whole fetched range at once. */
 import type { ConsumerRecord } from "@eventbus/core"
 import { FetchedRange } from "../src/internal/fetch/fetchedRange.ts"
-import type { FetchedPartition } from "../src/internal/wire/apis.ts"
+import type { FetchedPartition } from "../src/internal/protocol/apis.ts"
 
 export const visibleRecords = async (
   fetched: FetchedPartition,

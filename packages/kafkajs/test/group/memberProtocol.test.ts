@@ -7,13 +7,13 @@ import {
   decodeSubscription,
   encodeGivenPartitions,
   encodeSubscription
-} from "../../src/internal/group/consumerProtocol.ts"
+} from "../../../kafka-client/src/internal/group/consumerProtocol.ts"
 import {
   decodeAssignment,
   decodeMember,
   encodeAssignment,
   encodeMember
-} from "../../src/internal/group/memberProtocol.ts"
+} from "../../../kafka-client/src/internal/group/memberProtocol.ts"
 
 const key = ({ topic, partition }: ConsumerRecord.TopicPartition) => ConsumerRecord.partitionKey(topic, partition)
 

@@ -1,8 +1,8 @@
 /** A cluster that is a script of answers: one node that accepts no request, unless a test says otherwise. */
 import { Effect } from "effect"
+import { failure, Local } from "../src/ClientFailure.ts"
 import type { Cluster } from "../src/internal/connection/cluster.ts"
-import type { TopicMetadata } from "../src/internal/wire/apis.ts"
-import { failure, Local } from "../src/internal/wire/clientFailure.ts"
+import type { TopicMetadata } from "../src/internal/protocol/apis.ts"
 
 const away = failure(Local.connection, "not here")
 

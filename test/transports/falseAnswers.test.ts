@@ -1,10 +1,11 @@
 /** Brokers that answer what is no answer: the request fails by its type, in time, and the process goes on with bounded memory. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { connect } from "../../src/internal/connection/cluster.ts"
-import { securedOptions } from "../../src/internal/connection/security.ts"
-import { call } from "../../src/internal/wire/requests.ts"
+import { connect } from "../../packages/kafka-client/src/internal/connection/cluster.ts"
+import { securedOptions } from "../../packages/kafka-client/src/internal/connection/security.ts"
+import { call } from "../../packages/kafka-client/src/internal/wire/requests.ts"
 import { answering, apiKey, type FakeBroker, frame, makeFakeBroker } from "./fakeBroker.ts"
+import { transports } from "./transports.ts"
 
 const requestTimeout = 2_000
 
@@ -45,12 +46,12 @@ const cases: Readonly<Record<string, readonly [FakeBroker["behave"], type: strin
   ]
 }
 
-describe.concurrent("a broker that", () => {
+describe.concurrent.each(transports)("a broker that ($name)", (on) => {
   for (const [title, [misbehave, type]] of Object.entries(cases)) {
     it.live(`CLN-06 ${title} fails the request, and the next one works`, () =>
       Effect.gen(function* () {
         const broker = yield* makeFakeBroker(answering)
-        const cluster = yield* connect(securedOptions({ brokers: [broker.address], requestTimeout }))
+        const cluster = yield* connect(securedOptions({ brokers: [broker.address], requestTimeout }, on.open))
         broker.behave = (request) => (request.apiKey === apiKey.heartbeat ? misbehave(request) : request.answer())
         const ask = Effect.flatMap(cluster.node(1), (node) => call(node, "Heartbeat", heartbeat))
         const startedAt = performance.now()
