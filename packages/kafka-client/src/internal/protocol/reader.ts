@@ -5,6 +5,9 @@
 
 const idBytes = 16
 
+/** The length of null. */
+const nullLength = -1
+
 export class Reader {
   readonly #bytes: Buffer
   #at = 0
@@ -43,12 +46,13 @@ export class Reader {
 
   nullableString(): string | null {
     const length = this.int16()
-    return length < 0 ? null : this.take(length).toString()
+    return length === nullLength ? null : this.take(length).toString()
   }
 
   /** Null reads as no bytes. */
   bytes(): Buffer {
-    return this.take(Math.max(0, this.int32()))
+    const length = this.int32()
+    return this.take(length === nullLength ? 0 : length)
   }
 
   /** Null reads as an empty array. */
@@ -118,7 +122,7 @@ export class Reader {
 
   /** Each element has a byte at least, so a longer array than the bytes that are left is impossible. */
   #elements<A>(length: number, element: () => A): Array<A> {
-    if (length > this.#bytes.length - this.#at) throw new RangeError(`an array of ${length}`)
+    if (length < nullLength || length > this.#bytes.length - this.#at) throw new RangeError(`an array of ${length}`)
     const elements: Array<A> = []
     for (let left = length; left > 0; left--) elements.push(element())
     return elements
