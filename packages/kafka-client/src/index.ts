@@ -1,4 +1,5 @@
 export * as ClientFailure from "./ClientFailure.ts"
+export * as Handshake from "./Handshake.ts"
 export * as KafkaClient from "./KafkaClient.ts"
 export * as SaslMechanism from "./SaslMechanism.ts"
 export * as Secret from "./Secret.ts"

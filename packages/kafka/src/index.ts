@@ -1,0 +1,2 @@
+export * as Kafka from "./Kafka.ts"
+export * as Secret from "./Secret.ts"

@@ -1,0 +1,108 @@
+/** SASL on one connection: the exchange when it opens, and again before the broker ends the session (KIP-368). */
+import { ClientFailure, Handshake, type SaslMechanism, type Transport } from "@eventbus/kafka-client"
+import type { Connection } from "./connection.ts"
+
+const { failure, Local } = ClientFailure
+
+/** The part of a session's life after which it authenticates again: at random between the two, as Kafka's Java client does. */
+const renewal = { from: 0.85, to: 0.95 }
+
+/** A broker refuses an authentication within a second of the last one. */
+const shortestMillis = 1_100
+
+/** The pause before credentials that were not there are read again. */
+const againMillis = 1_000
+
+type Sasl = NonNullable<Transport.Settings["sasl"]>
+
+const refused = (detail: string): ClientFailure.ClientFailure => failure(Local.authentication, detail)
+
+const illegalState = 34
+const unsupportedMechanism = 33
+
+const agree = async (connection: Connection, mechanism: string, timeoutMillis: number): Promise<void> => {
+  const { errorCode, mechanisms } = await connection.sendAtOnce(Handshake.saslHandshake(mechanism), timeoutMillis)
+  if (errorCode === illegalState) throw refused("the listener wants no authentication")
+  if (errorCode === unsupportedMechanism) {
+    throw refused(`SASL ${mechanism} is not supported by the server, which takes ${mechanisms.join(", ")}`)
+  }
+  if (errorCode !== 0) throw refused(`the broker answered error ${errorCode} to the SASL handshake`)
+}
+
+/** The broker's answer that ends the exchange. */
+const exchange = async (
+  connection: Connection,
+  { start, next }: SaslMechanism.SaslMechanism,
+  timeoutMillis: number
+): Promise<Handshake.SaslAuthenticate> => {
+  for (let message = start(); ; ) {
+    const answer = await connection.sendAtOnce(Handshake.saslAuthenticate(message), timeoutMillis)
+    if (answer.errorCode !== 0) {
+      throw refused(answer.errorMessage ?? `the broker answered error ${answer.errorCode} to the authentication`)
+    }
+    const reply = next(answer.message)
+    if (reply === undefined) return answer
+    message = reply
+  }
+}
+
+/** Returns the life of the session in milliseconds; 0 when the broker does not limit it. */
+const authenticateWith = async (
+  connection: Connection,
+  mechanism: string,
+  credentials: SaslMechanism.SaslMechanism,
+  timeoutMillis: number
+): Promise<number> => {
+  await agree(connection, mechanism, timeoutMillis)
+  try {
+    return (await exchange(connection, credentials, timeoutMillis)).sessionLifetimeMillis
+  } catch (thrown) {
+    const failed = ClientFailure.fromThrown(thrown)
+    const isRefusal = failed.type === Local.authentication || failed.type === Local.client
+    if (isRefusal) credentials.refused?.()
+    throw failed.type === Local.client ? refused(failed.detail) : failed
+  }
+}
+
+/** Authenticates, and from then on again before each session ends. The credentials are read first: a broker does not wait for them in an exchange. */
+export const authenticate = async (connection: Connection, sasl: Sasl, timeoutMillis: number): Promise<void> => {
+  const credentials = await sasl.prepare()
+  const life = await authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis)
+  if (life > 0) renewLater(connection, sasl, timeoutMillis, life)
+}
+
+const renewLater = (connection: Connection, sasl: Sasl, timeoutMillis: number, life: number): void => {
+  const part = renewal.from + Math.random() * (renewal.to - renewal.from)
+  const endsAt = performance.now() + life
+  const schedule = (millis: number): void => {
+    const timer = setTimeout(() => void renew(), millis)
+    timer.unref()
+    connection.onEnd(() => clearTimeout(timer))
+  }
+  const renew = async (): Promise<void> => {
+    try {
+      const credentials = await sasl.prepare()
+      const next = await undisturbed(connection, () =>
+        authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis)
+      )
+      if (next > 0) renewLater(connection, sasl, timeoutMillis, next)
+    } catch (thrown) {
+      const failed = ClientFailure.fromThrown(thrown)
+      const mayWait = failed.type === Local.credentials && performance.now() + againMillis < endsAt
+      if (mayWait) schedule(againMillis)
+      else connection.end(failed)
+    }
+  }
+  schedule(Math.max(shortestMillis, life * part))
+}
+
+/** Runs an exchange with no other request on its way: those before it are answered first, and those behind it wait. No request fails for it. */
+const undisturbed = async <A>(connection: Connection, run: () => Promise<A>): Promise<A> => {
+  connection.hold()
+  try {
+    await connection.idle()
+    return await run()
+  } finally {
+    connection.release()
+  }
+}

@@ -1,0 +1,211 @@
+/**
+ * One socket to a node, from its first byte to its last. Requests that wait for answers when it ends fail with the reason. A node that does not answer a
+ * request in time loses the connection, as with Kafka's Java client, so that the next request goes to a new one.
+ */
+import type { Socket } from "node:net"
+import { ClientFailure, type Transport } from "@eventbus/kafka-client"
+import { Frames } from "./frames.ts"
+import { requestBytes } from "./requestBytes.ts"
+
+const { failure, Local } = ClientFailure
+
+interface Waiting {
+  readonly request: Transport.Request<unknown>
+  readonly resolve: (answer: unknown) => void
+  readonly reject: (failed: ClientFailure.ClientFailure) => void
+  /** By `performance.now()`. */
+  readonly sentAt: number
+  readonly deadline: number
+}
+
+/** The header of an answer to a flexible version has tagged fields. Brokers send none. */
+const behindHeader = (answer: Buffer, isFlexible: boolean): Buffer => {
+  if (!isFlexible) return answer
+  if (answer[0] !== 0) throw new RangeError("tagged fields in the header of an answer")
+  return answer.subarray(1)
+}
+
+export class Connection {
+  readonly #socket: Socket
+  readonly #clientId: Buffer
+  readonly #frames = new Frames()
+  readonly #waiting = new Map<number, Waiting>()
+  #nextCorrelationId = 0
+  /** Why the connection has ended. */
+  #ended: ClientFailure.ClientFailure | undefined
+  /** The error that a socket reports before it closes. */
+  #socketError: Error | undefined
+  /** Requests that wait until nothing holds them back. */
+  readonly #heldBack: Array<() => void> = []
+  #holds = 0
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+  #onIdle: Array<() => void> = []
+  #onEnd: Array<() => void> = []
+
+  /** `socket`: not yet connected. */
+  constructor(socket: Socket, clientId: Buffer) {
+    this.#socket = socket
+    this.#clientId = clientId
+    socket.on("data", (bytes: Buffer) => this.#read(bytes))
+    socket.on("error", (error) => {
+      this.#socketError ??= error
+    })
+    socket.on("close", () => {
+      const error = this.#socketError
+      const bySocket = error === undefined ? undefined : ClientFailure.ofSocketError(error)
+      const detail = error?.message ?? "Connection closed by the server"
+      this.end(bySocket ?? failure(Local.connection, detail))
+    })
+  }
+
+  get isOpen(): boolean {
+    return this.#ended === undefined
+  }
+
+  /** Why the connection has ended. */
+  get why(): ClientFailure.ClientFailure {
+    return this.#ended ?? failure(Local.connection, "the connection has not ended")
+  }
+
+  /** Whether a request waits for its answer. */
+  get isBusy(): boolean {
+    return this.#waiting.size > 0
+  }
+
+  /** Sends a request as soon as nothing holds it back. `timeoutMillis`: the longest time for its answer. */
+  send<A>(request: Transport.Request<A>, timeoutMillis: number): Promise<A> {
+    return new Promise<A>((resolve, reject) => {
+      const write = () => this.#write(request, timeoutMillis, resolve as (answer: unknown) => void, reject)
+      if (this.#holds > 0) this.#heldBack.push(write)
+      else write()
+    })
+  }
+
+  /** As `send`, also while other requests are held back. */
+  sendAtOnce<A>(request: Transport.Request<A>, timeoutMillis: number): Promise<A> {
+    return new Promise<A>((resolve, reject) => {
+      this.#write(request, timeoutMillis, resolve as (answer: unknown) => void, reject)
+    })
+  }
+
+  /** Holds back requests that are sent from now on, until `release`. */
+  hold(): void {
+    this.#holds++
+  }
+
+  release(): void {
+    this.#holds--
+    if (this.#holds === 0) for (const write of this.#heldBack.splice(0)) write()
+  }
+
+  /** Resolves when no request waits for its answer. */
+  idle(): Promise<void> {
+    return this.isBusy ? new Promise((resolve) => this.#onIdle.push(resolve)) : Promise.resolve()
+  }
+
+  /** Ends the connection when the answers that are due have come. */
+  async endWhenIdle(): Promise<void> {
+    this.hold()
+    await this.idle()
+    this.end(failure(Local.connection, "the client closed the connection"))
+  }
+
+  /** Calls back once, when the connection has ended. */
+  onEnd(callback: () => void): void {
+    if (this.isOpen) this.#onEnd.push(callback)
+    else callback()
+  }
+
+  /** Ends the connection at once. Every request without an answer fails by `why`. */
+  end(why: ClientFailure.ClientFailure): void {
+    if (this.#ended !== undefined) return
+    this.#ended = why
+    clearTimeout(this.#timer)
+    this.#socket.destroy()
+    for (const { reject } of this.#waiting.values()) reject(why)
+    this.#waiting.clear()
+    for (const write of this.#heldBack.splice(0)) write()
+    for (const callback of [...this.#onIdle.splice(0), ...this.#onEnd.splice(0)]) callback()
+  }
+
+  #write(
+    request: Transport.Request<unknown>,
+    timeoutMillis: number,
+    resolve: Waiting["resolve"],
+    reject: Waiting["reject"]
+  ): void {
+    if (this.#ended !== undefined) {
+      reject(this.#ended)
+      return
+    }
+    const correlationId = this.#nextCorrelationId
+    this.#nextCorrelationId = (correlationId + 1) & 0x7fffffff
+    try {
+      this.#socket.write(requestBytes(request, correlationId, this.#clientId))
+    } catch (error) {
+      reject(ClientFailure.fromThrown(error))
+      return
+    }
+    const sentAt = performance.now()
+    const deadline = sentAt + timeoutMillis
+    this.#waiting.set(correlationId, { request, resolve, reject, sentAt, deadline })
+    if (deadline < this.#timerAt) this.#wakeAt(deadline)
+  }
+
+  #read(bytes: Buffer): void {
+    if (this.#socket.destroyed) return
+    try {
+      this.#frames.read(bytes, (correlationId, answer) => this.#answered(correlationId, answer))
+    } catch (error) {
+      this.end(failure(Local.connection, `not an answer of Kafka (${(error as Error).message})`))
+    }
+  }
+
+  #answered(correlationId: number, answer: Buffer): void {
+    const waiting = this.#waiting.get(correlationId)
+    if (waiting === undefined) {
+      // An earlier id is that of a request that was answered already.
+      if (correlationId >= 0 && correlationId < this.#nextCorrelationId) return
+      throw new RangeError(`the listener answered request ${correlationId}, which was not sent`)
+    }
+    const { request, resolve } = waiting
+    const decoded = request.decode(behindHeader(answer, request.isFlexible))
+    this.#waiting.delete(correlationId)
+    resolve(decoded.answer)
+    if (decoded.throttleMillis > 0) this.#throttle(decoded.throttleMillis)
+    if (this.#waiting.size === 0) for (const callback of this.#onIdle.splice(0)) callback()
+  }
+
+  #throttle(millis: number): void {
+    this.hold()
+    const timer = setTimeout(() => this.release(), millis)
+    this.onEnd(() => clearTimeout(timer))
+  }
+
+  /** One timer for all requests: it wakes at the earliest deadline that was known when it was set. */
+  #wakeAt(deadline: number): void {
+    clearTimeout(this.#timer)
+    this.#timerAt = deadline
+    this.#timer = setTimeout(() => this.#checkDeadlines(), Math.max(1, Math.ceil(deadline - performance.now())))
+    this.#timer.unref()
+  }
+
+  #checkDeadlines(): void {
+    this.#timerAt = Number.POSITIVE_INFINITY
+    const now = performance.now()
+    let earliest = Number.POSITIVE_INFINITY
+    for (const [correlationId, { request, reject, sentAt, deadline }] of this.#waiting) {
+      if (deadline > now) {
+        earliest = Math.min(earliest, deadline)
+        continue
+      }
+      this.#waiting.delete(correlationId)
+      const waitedMillis = Math.round(now - sentAt)
+      reject({ ...failure(Local.timeout, `no answer to ${request.apiName}`), waitedMillis })
+      this.end(failure(Local.connection, `the node did not answer ${request.apiName} for ${waitedMillis} ms`))
+      return
+    }
+    if (earliest < Number.POSITIVE_INFINITY) this.#wakeAt(earliest)
+  }
+}

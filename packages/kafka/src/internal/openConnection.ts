@@ -1,0 +1,72 @@
+/** Opens a connection: TCP and TLS, the versions that the node speaks, authentication. */
+import { ClientFailure, Handshake, type Sockets, type Transport } from "@eventbus/kafka-client"
+import { authenticate } from "./authentication.ts"
+import { Connection } from "./connection.ts"
+
+const { failure, Local } = ClientFailure
+
+/** A connection that is ready for requests, and what it has learned of its node. */
+export interface Ready {
+  readonly connection: Connection
+  readonly versions: Handshake.ApiVersions["versions"]
+}
+
+/** Resolves when the socket is connected. */
+const connected = (
+  address: Transport.Address,
+  settings: Transport.Settings,
+  sockets: Sockets.Sockets,
+  clientId: Buffer,
+  onOpening: (connection: Connection) => void
+): Promise<Connection> =>
+  new Promise((resolve, reject) => {
+    const connection: Connection = new Connection(
+      sockets.open(address, () => {
+        clearTimeout(timer)
+        resolve(connection)
+      }),
+      clientId
+    )
+    const timer = setTimeout(
+      () => end(failure(Local.connection, ClientFailure.notAccepted)),
+      settings.connectionTimeoutMillis
+    )
+    const end = (why: ClientFailure.ClientFailure): void => {
+      reject(why)
+      connection.end(why)
+    }
+    connection.onEnd(() => {
+      clearTimeout(timer)
+      reject(connection.why)
+    })
+    onOpening(connection)
+  })
+
+const versionsOf = async (connection: Connection, timeoutMillis: number): Promise<Ready["versions"]> => {
+  const { errorCode, versions } = await connection.send(Handshake.apiVersions, timeoutMillis)
+  if (errorCode === 0) return versions
+  throw failure("UNSUPPORTED_VERSION", `the broker answered error ${errorCode} to ApiVersions 2 (Kafka 2.0)`)
+}
+
+/** `onOpening` gets the connection before it is ready, so that it can be closed then. Rejects with a `ClientFailure`. */
+export const openConnection = async (
+  address: Transport.Address,
+  settings: Transport.Settings,
+  sockets: Sockets.Sockets,
+  clientId: Buffer,
+  onOpening: (connection: Connection) => void
+): Promise<Ready> => {
+  const { connectionTimeoutMillis, requestTimeoutMillis, sasl } = settings
+  const timeoutMillis = Math.min(connectionTimeoutMillis, requestTimeoutMillis)
+  await sockets.prepare()
+  const connection = await connected(address, settings, sockets, clientId, onOpening)
+  try {
+    const versions = await versionsOf(connection, timeoutMillis)
+    if (sasl !== undefined) await authenticate(connection, sasl, timeoutMillis)
+    return { connection, versions }
+  } catch (thrown) {
+    const failed = ClientFailure.fromThrown(thrown)
+    connection.end(failed)
+    throw failed
+  }
+}
