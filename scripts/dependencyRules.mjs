@@ -8,7 +8,9 @@
 const siblings = {
   core: [],
   config: ["core"],
-  kafkajs: ["core"],
+  "kafka-client": ["core"],
+  kafkajs: ["core", "kafka-client"],
+  kafka: ["core", "kafka-client"],
   observability: ["core"],
   messaging: ["core"],
   outbox: ["core"],
@@ -69,7 +71,20 @@ const rooms = {
     "assignment",
     "port"
   ],
-  kafkajs: ["session", "publish", "fetch", "admin", "group", "offsets", "batch", "connection", "wire", "codec"],
+  "kafka-client": [
+    "session",
+    "publish",
+    "fetch",
+    "admin",
+    "group",
+    "offsets",
+    "batch",
+    "connection",
+    "wire",
+    "protocol",
+    "sasl",
+    "codec"
+  ],
   outbox: ["relay", "ordered", "dispatch", "operator", "delivery", "store", "base"],
   testkit: ["bus", "trail", "target", "broker"],
   config: ["assemble", "files", "environment", "schema", "tree"],

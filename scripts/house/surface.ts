@@ -85,8 +85,14 @@ const namespaces = (file: SourceFile): ReadonlyArray<string> =>
     return isNamespace ? [resolveImport(file.path, (node.source as Node).value as string)] : []
   })
 
-/** The path of a relative import from the root of the tree. */
-export const resolveImport = (from: string, specifier: string): string => posix.join(posix.dirname(from), specifier)
+/** A module of a sibling package, as `@eventbus/name/Module`. */
+const ofSibling = /^@eventbus\/([^/]+)\/(.+)$/
+
+/** The path of an import from the root of the tree: of a relative one, or of a module of a sibling package. */
+export const resolveImport = (from: string, specifier: string): string => {
+  const [, sibling, module] = ofSibling.exec(specifier) ?? []
+  return sibling === undefined ? posix.join(posix.dirname(from), specifier) : `packages/${sibling}/src/${module}.ts`
+}
 
 /** The specifier of a module that the index does not pass on: the key of `exports` that opens it. */
 const specifierOf = (packageName: string, folder: string, exports: Record<string, unknown>, path: string): string => {

@@ -34,7 +34,7 @@ export interface Request<A> {
   /** Whether the version is flexible (KIP-482): the headers of request and answer then have tagged fields. */
   readonly isFlexible: boolean
   readonly encode: () => Body
-  /** Reads the answer behind its header. What it throws makes the answer unreadable: the connection ends, and the request fails. */
+  /** Reads the answer behind its header. An answer for which it throws is unreadable: the connection ends, and the request fails. */
   readonly decode: (answer: Buffer) => Decoded<A>
   /** Longest time for the answer, in milliseconds, where the node may hold it; `Settings.requestTimeoutMillis` when that is longer. */
   readonly timeoutMillis?: number
@@ -83,7 +83,7 @@ export interface Transport {
   readonly destroyAll: () => void
 }
 
-/** What connections need to know. */
+/** The settings of connections. */
 export interface Settings {
   readonly clientId: string
   /** Longest time for one connection with its TLS handshake, and for each answer until it is ready, in milliseconds. */

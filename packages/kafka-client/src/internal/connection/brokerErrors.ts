@@ -80,7 +80,9 @@ const retryableTypes = new Set([
   "UNKNOWN_LEADER_EPOCH",
   "OFFSET_NOT_AVAILABLE",
   "THROTTLING_QUOTA_EXCEEDED",
-  "UNKNOWN_TOPIC_ID"
+  "UNKNOWN_TOPIC_ID",
+  // A rolling upgrade, or the way back from one, ends it.
+  "UNSUPPORTED_VERSION"
 ])
 
 /** The setting to change, where the broker answers with a code alone. */

@@ -89,7 +89,7 @@ export class Writer {
     return this.#uint8(0)
   }
 
-  /** What was written, with room for the header of a request. */
+  /** The bytes so far, with room for the header of a request. */
   get body(): Body {
     const whole = this.#bytes.subarray(0, this.#at)
     return { bytes: whole.subarray(headerRoom), whole }
