@@ -23,15 +23,15 @@ export interface Weight {
 export const doors: ReadonlyArray<Door> = [
   {
     name: "core and kafkajs",
-    packages: ["@eventbus/core", "@eventbus/kafkajs"],
+    packages: ["@eventbus/core", "@eventbus/kafka-client", "@eventbus/kafkajs"],
     beside: ["effect"],
-    most: { packages: 6, megabytes: 67 }
+    most: { packages: 7, megabytes: 68 }
   },
   {
     name: "node",
-    packages: ["@eventbus/core", "@eventbus/kafkajs", "@eventbus/config", "@eventbus/node"],
+    packages: ["@eventbus/core", "@eventbus/kafka-client", "@eventbus/kafkajs", "@eventbus/config", "@eventbus/node"],
     beside: ["effect"],
-    most: { packages: 10, megabytes: 71 }
+    most: { packages: 11, megabytes: 72 }
   }
 ]
 

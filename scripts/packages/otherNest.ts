@@ -12,7 +12,9 @@ const nest: Readonly<Record<string, string>> = {
   "@nestjs/terminus": "11.1.1"
 }
 
-const eventbus = ["core", "config", "kafkajs", "node", "nestjs", "testkit"].map((name) => `@eventbus/${name}`)
+const eventbus = ["core", "config", "kafka-client", "kafkajs", "node", "nestjs", "testkit"].map(
+  (name) => `@eventbus/${name}`
+)
 
 /** The compiler options of `nest new`, and strict. The types of the packages are checked against those of this Nest, too. */
 const compilerOptions = {

@@ -12,8 +12,9 @@ import {
   EventBusConnector,
   type EventBusEvent
 } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
+import type { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Duration, Effect, Exit, Layer, Logger, Scope } from "effect"
+import * as Transport from "../transport.ts"
 
 type Event = EventBusEvent.EventBusEvent
 type Tag = Event["_tag"]
@@ -36,7 +37,7 @@ export const story = <E>(
 
 /** Runs something on the cluster that the options lead to. Nothing is connected before it is used. */
 export const on = <A, E, R>(options: KafkaJs.Options, effect: Effect.Effect<A, E, R>) =>
-  Effect.provideService(effect, Broker.Broker, KafkaJs.make(options))
+  Effect.provideService(effect, Broker.Broker, Transport.make(options))
 
 let sequence = 0
 /** A name that no other story has, nor an earlier run on the same cluster. */

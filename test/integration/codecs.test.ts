@@ -5,8 +5,8 @@ import { assert } from "@effect/vitest"
 import { Binding, Broker, type ConsumerRecord, EventBusConnector, Plan, RetryPolicy, Serde } from "@eventbus/core"
 import { JavaClient, RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Effect, Layer, Queue } from "effect"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 
 const codecs = ["gzip", "snappy", "lz4", "zstd"] as const
@@ -53,7 +53,7 @@ const readRecords = Effect.fnUntraced(function* (topic: string, expected: number
 
 const onKafka = <A, E, R>(use: (kafka: RealKafka.Cluster) => Effect.Effect<A, E, R | Broker.Broker>) =>
   RealKafka.RealKafka.use((kafka) =>
-    Effect.provideService(use(kafka), Broker.Broker, KafkaJs.make({ brokers: kafka.bootstrap }))
+    Effect.provideService(use(kafka), Broker.Broker, Transport.make({ brokers: kafka.bootstrap }))
   )
 
 /** Where the batches of a log begin. */

@@ -5,8 +5,8 @@ import { promisify } from "node:util"
 import { assert } from "@effect/vitest"
 import { Binding, Broker, Clusters, EventBusConnector, RetryPolicy, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Effect, Layer } from "effect"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 
 KafkaSuite.shared("connector", (bootstrap) => {
@@ -30,8 +30,8 @@ KafkaSuite.shared("connector", (bootstrap) => {
           EventBusConnector.layer.pipe(
             Layer.provideMerge(
               Clusters.layer({
-                default: KafkaJs.layer({ brokers: bootstrap }),
-                west: KafkaJs.layer({ brokers: ["127.0.0.1:1"] })
+                default: Transport.layer({ brokers: bootstrap }),
+                west: Transport.layer({ brokers: ["127.0.0.1:1"] })
               })
             )
           )

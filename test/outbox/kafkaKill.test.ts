@@ -2,10 +2,10 @@
 import { assert, it } from "@effect/vitest"
 import { Broker } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Inbox, OutboxSchema, OutboxStore } from "@eventbus/outbox"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Transport from "../transport.ts"
 import { pgIn } from "./clients.ts"
 import { skipPostgres } from "./databases.ts"
 import { insert, namedSchema, perAggregate, startProcess } from "./processes.ts"
@@ -64,7 +64,7 @@ KafkaSuite.shared("outbox to Kafka to inbox", (bootstrap) => {
             )
           )
         )
-      }).pipe(Effect.scoped, Effect.provide(KafkaJs.layer({ brokers: bootstrap }))),
+      }).pipe(Effect.scoped, Effect.provide(Transport.layer({ brokers: bootstrap }))),
     240_000
   )
 })

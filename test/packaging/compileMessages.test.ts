@@ -128,7 +128,7 @@ beforeAll(async () => {
   const compilerOptions = { noEmit: true, composite: false, declaration: false, declarationMap: false }
   const allowed = { rewriteRelativeImportExtensions: false, allowImportingTsExtensions: true, moduleDetection: "force" }
   const options = { ...compilerOptions, ...allowed }
-  const modules = join(root, "packages/kafkajs/src/internal/wire/kafkajsModules.d.ts")
+  const modules = join(root, "packages/kafkajs/src/internal/kafkajsModules.d.ts")
   const files = [modules, "shop.ts", ...sources.map(([name]) => `${name}.ts`)]
   const config = { extends: join(root, "tsconfig.base.json"), compilerOptions: options, files }
   await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config))

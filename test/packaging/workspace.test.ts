@@ -26,7 +26,7 @@ const published = (target: string | null, hasNodeBuild: boolean) => {
 }
 
 /** Every start of a program loads these packages. */
-const withNodeBuild = ["packages/config", "packages/core", "packages/kafkajs", "packages/node"]
+const withNodeBuild = ["config", "core", "kafka", "kafka-client", "kafkajs", "node"].map((name) => `packages/${name}`)
 
 describe("the workspace", () => {
   it.each([
@@ -147,23 +147,29 @@ describe("the workspace", () => {
         )
     )
     // Sockets are of the real world: the adapter sleeps by Effect's clock too, but compares deadlines of the wire, among them the session timeout since a member's
-    // last heartbeat, measures how long an address has been silent, and stamps records with the time that a broker holds against its own. kafkajs has a timer of its own.
+    // last heartbeat, measures how long an address has been silent, and stamps records with the time that a broker holds against its own. kafkajs has a timer of its own,
+    // and so have connections: their time-outs, throttling, and the next authentication.
     // Node.js ends the connection of a caller that reads nothing.
     expect(uses.sort()).toEqual([
       "admin/src/internal/stuckCallers.ts: setTimeout(",
-      ...Array.from({ length: 2 }, () => "kafkajs/src/internal/connection/brokerErrors.ts: performance.now("),
-      ...Array.from({ length: 2 }, () => "kafkajs/src/internal/connection/cluster.ts: performance.now("),
-      ...Array.from({ length: 2 }, () => "kafkajs/src/internal/connection/nodeConnections.ts: performance.now("),
-      ...Array.from({ length: 4 }, () => "kafkajs/src/internal/connection/silentAddresses.ts: performance.now("),
-      ...Array.from({ length: 3 }, () => "kafkajs/src/internal/fetch/fetcher.ts: performance.now("),
-      ...Array.from({ length: 4 }, () => "kafkajs/src/internal/group/membership.ts: performance.now("),
-      "kafkajs/src/internal/publish/pendingRecords.ts: Date.now",
-      "kafkajs/src/internal/publish/sendBatches.ts: Date.now",
-      "kafkajs/src/internal/publish/sender.ts: Date.now",
-      ...Array.from({ length: 2 }, () => "kafkajs/src/internal/session/consumerSession.ts: performance.now("),
-      "kafkajs/src/internal/wire/clientFailure.ts: Date.now",
-      "kafkajs/src/internal/wire/kafkajsPatches.ts: Date.now",
-      "kafkajs/src/internal/wire/kafkajsPatches.ts: setTimeout("
+      ...Array.from({ length: 2 }, () => "kafka-client/src/internal/connection/brokerErrors.ts: performance.now("),
+      ...Array.from({ length: 2 }, () => "kafka-client/src/internal/connection/cluster.ts: performance.now("),
+      ...Array.from({ length: 2 }, () => "kafka-client/src/internal/connection/nodeConnections.ts: performance.now("),
+      ...Array.from({ length: 4 }, () => "kafka-client/src/internal/connection/silentAddresses.ts: performance.now("),
+      ...Array.from({ length: 3 }, () => "kafka-client/src/internal/fetch/fetcher.ts: performance.now("),
+      ...Array.from({ length: 4 }, () => "kafka-client/src/internal/group/membership.ts: performance.now("),
+      "kafka-client/src/internal/publish/pendingRecords.ts: Date.now",
+      "kafka-client/src/internal/publish/sendBatches.ts: Date.now",
+      "kafka-client/src/internal/publish/sender.ts: Date.now",
+      ...Array.from({ length: 2 }, () => "kafka-client/src/internal/session/consumerSession.ts: performance.now("),
+      ...Array.from({ length: 2 }, () => "kafka/src/internal/authentication.ts: performance.now("),
+      "kafka/src/internal/authentication.ts: setTimeout(",
+      ...Array.from({ length: 4 }, () => "kafka/src/internal/connection.ts: performance.now("),
+      ...Array.from({ length: 2 }, () => "kafka/src/internal/connection.ts: setTimeout("),
+      "kafka/src/internal/openConnection.ts: setTimeout(",
+      "kafkajs/src/internal/kafkajsFailure.ts: Date.now",
+      "kafkajs/src/internal/kafkajsPatches.ts: Date.now",
+      "kafkajs/src/internal/kafkajsPatches.ts: setTimeout("
     ])
   })
 })

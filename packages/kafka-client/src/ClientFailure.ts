@@ -3,15 +3,18 @@
  * happened; the client decides on those names only, and turns them into the port's errors.
  */
 
-/** A failure below the port. `type` is Kafka's error name where a broker answered, else one of the `Local` names. */
+/** A failure below the port. */
 export interface ClientFailure {
   readonly _tag: "ClientFailure"
+  /** Kafka's name of the error where a broker answered, else one of the `Local` names. */
   readonly type: string
+  /** The reason, for people. */
   readonly detail: string
   /** How long the client waited for an answer, in milliseconds, where none came. */
   readonly waitedMillis?: number
 }
 
+/** Makes a failure. */
 export const failure = (type: string, detail: string): ClientFailure => ({ _tag: "ClientFailure", type, detail })
 
 /** Names of failures in which no broker answered. */

@@ -15,6 +15,7 @@ const withoutThrottle = <A>(answer: A) => ({ answer, throttleMillis: 0 })
 
 /** An answer to ApiVersions. */
 export interface ApiVersions {
+  /** 0, or Kafka's code of an error. */
   readonly errorCode: number
   /** By the key of the API. */
   readonly versions: ReadonlyMap<number, VersionRange>
@@ -34,6 +35,7 @@ export const apiVersions: Request<ApiVersions> = {
 
 /** An answer to SaslHandshake. */
 export interface SaslHandshake {
+  /** 0, or Kafka's code of an error. */
   readonly errorCode: number
   /** The mechanisms that the listener takes. */
   readonly mechanisms: ReadonlyArray<string>
@@ -51,7 +53,9 @@ export const saslHandshake = (mechanism: string): Request<SaslHandshake> => ({
 
 /** An answer to SaslAuthenticate. */
 export interface SaslAuthenticate {
+  /** 0, or Kafka's code of an error. */
   readonly errorCode: number
+  /** Why the broker refuses; null when it does not say, or does not refuse. */
   readonly errorMessage: string | null
   /** The broker's message of the mechanism. */
   readonly message: Buffer

@@ -39,9 +39,11 @@ export type {
 } from "./internal/connection/options.ts"
 export { TokenUnavailable } from "./internal/connection/tokenUnavailable.ts"
 
-/** A transport, and the name that problems with options begin with. */
+/** A transport, and its name. */
 export interface Transported {
+  /** The paths of problems with options begin with it. */
   readonly name: string
+  /** Makes the transport of one client. */
   readonly open: Open
 }
 

@@ -4,6 +4,7 @@ import * as net from "node:net"
 import * as tls from "node:tls"
 import type { Address } from "./Transport.ts"
 
+/** The sockets of one client. */
 export interface Sockets {
   /** Reads the TLS options of the next socket. Must have succeeded before each `open`. */
   readonly prepare: () => Promise<void>

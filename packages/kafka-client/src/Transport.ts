@@ -12,11 +12,13 @@ import type { SaslMechanism } from "./SaslMechanism.ts"
 export interface Address {
   /** A name or an IP address, without brackets. */
   readonly host: string
+  /** 1 to 65535. */
   readonly port: number
 }
 
 /** The body of a request. */
 export interface Body {
+  /** The body itself. */
   readonly bytes: Buffer
   /** A longer buffer that ends with `bytes`. The header of the request is written into the room before them, so that the body is not copied. */
   readonly whole?: Buffer
@@ -27,12 +29,15 @@ export const headerRoom = 512
 
 /** One request, and how its answer is read. */
 export interface Request<A> {
+  /** Kafka's number of the API. */
   readonly apiKey: number
+  /** The version in which the body is written. */
   readonly apiVersion: number
   /** Kafka's name of the API, for messages. */
   readonly apiName: string
   /** Whether the version is flexible (KIP-482): the headers of request and answer then have tagged fields. */
   readonly isFlexible: boolean
+  /** Writes the body, when the request goes to the socket. */
   readonly encode: () => Body
   /** Reads the answer behind its header. An answer for which it throws is unreadable: the connection ends, and the request fails. */
   readonly decode: (answer: Buffer) => Decoded<A>
@@ -42,6 +47,7 @@ export interface Request<A> {
 
 /** An answer as it was read. */
 export interface Decoded<A> {
+  /** The decoded body. */
   readonly answer: A
   /** How long the node asks this client to send it nothing more (KIP-219), in milliseconds. */
   readonly throttleMillis: number
@@ -49,7 +55,9 @@ export interface Decoded<A> {
 
 /** The versions of an API that a node speaks. */
 export interface VersionRange {
+  /** The oldest version. */
   readonly min: number
+  /** The newest version. */
   readonly max: number
 }
 
@@ -60,6 +68,7 @@ export interface NodeClient extends Address {
    * `connectionTimeoutMillis`, and with the type `timeout` where it then does not answer.
    */
   readonly connect: () => Promise<void>
+  /** Whether a request can be sent without connecting first. */
   readonly isConnected: () => boolean
   /** Whether a request other than a fetch waits for its answer. The node answers the next one behind it. */
   readonly isBusy: () => boolean
@@ -83,8 +92,17 @@ export interface Transport {
   readonly destroyAll: () => void
 }
 
+/** How connections authenticate. */
+export interface Sasl {
+  /** The name of the mechanism, such as `SCRAM-SHA-512`. */
+  readonly mechanism: string
+  /** Reads the credentials for one authentication. Rejects with a `ClientFailure`. */
+  readonly prepare: () => Promise<SaslMechanism>
+}
+
 /** The settings of connections. */
 export interface Settings {
+  /** Kafka: `client.id`. */
   readonly clientId: string
   /** Longest time for one connection with its TLS handshake, and for each answer until it is ready, in milliseconds. */
   readonly connectionTimeoutMillis: number
@@ -94,8 +112,8 @@ export interface Settings {
   readonly requestTimeoutMillis: number
   /** Options of the next TLS socket, read for each; undefined without TLS. Rejects with a `ClientFailure`. */
   readonly tls: (() => Promise<tls.ConnectionOptions>) | undefined
-  /** The name of the SASL mechanism, and its exchange, made for each authentication; undefined without authentication. */
-  readonly sasl: { readonly mechanism: string; readonly prepare: () => Promise<SaslMechanism> } | undefined
+  /** undefined without authentication. */
+  readonly sasl: Sasl | undefined
   /** Replaces secrets in a text. */
   readonly redact: (text: string) => string
 }

@@ -3,9 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Broker, type BrokerError } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
-import { KafkaJs } from "@eventbus/kafkajs"
+import type { KafkaJs } from "@eventbus/kafkajs"
 import { Deferred, Effect, Fiber, Queue, Redacted, type Scope } from "effect"
 import { AclOperationTypes, AclPermissionTypes, AclResourceTypes, Kafka, ResourcePatternTypes } from "kafkajs"
+import * as Transport from "../../../test/transport.ts"
 
 type Use<A> = (broker: Broker.Broker["Service"]) => Effect.Effect<A, BrokerError.BrokerError, Scope.Scope>
 
@@ -13,7 +14,7 @@ const listTopics: Use<ReadonlyArray<string>> = ({ admin }) => Effect.flatMap(adm
 
 const withBroker = <A>(options: KafkaJs.Options, use: Use<A>) =>
   Effect.scoped(Effect.flatMap(Broker.Broker, use)).pipe(
-    Effect.provide(KafkaJs.layer(options)),
+    Effect.provide(Transport.layer(options)),
     Effect.timeoutOrElse({ duration: "20 seconds", orElse: () => Effect.die(new Error("took too long")) })
   )
 

@@ -2,8 +2,8 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { AdminServer, Authorizer, EventBusAdmin } from "@eventbus/admin"
 import { Binding, EventBusConnector, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Redacted } from "effect"
+import * as Transport from "../../transport.ts"
 
 const task: { readonly brokers: ReadonlyArray<string>; readonly topic: string; readonly token: string } = JSON.parse(
   process.env["TASK"] ?? "{}"
@@ -21,7 +21,7 @@ const authorizer = Authorizer.fromTokens([
 const Main = EventBusAdmin.layer().pipe(
   Layer.provideMerge(Binding.layer(binding)),
   Layer.provideMerge(EventBusConnector.layer),
-  Layer.provide(KafkaJs.layer({ brokers: task.brokers }))
+  Layer.provide(Transport.layer({ brokers: task.brokers }))
 )
 
 NodeRuntime.runMain(Layer.launch(AdminServer.layer(Main, { port: 0, host: "127.0.0.1", authorizer })))

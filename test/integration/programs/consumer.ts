@@ -5,8 +5,8 @@
 import { openSync, writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector, Fleet, RetryPolicy, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer } from "effect"
+import * as Transport from "../../transport.ts"
 import { decodeTask, type Entry } from "../journal.ts"
 
 const task = decodeTask(process.env.TASK)
@@ -54,4 +54,4 @@ const events = Layer.effectDiscard(
 const connector = events.pipe(Layer.provideMerge(Binding.layer(binding)))
 const service = task.fleet === undefined ? connector : connector.pipe(Layer.provide(Fleet.layer(task.fleet)))
 
-NodeRuntime.runMain(Layer.launch(service.pipe(Layer.provide(KafkaJs.layer({ brokers: task.brokers })))))
+NodeRuntime.runMain(Layer.launch(service.pipe(Layer.provide(Transport.layer({ brokers: task.brokers })))))

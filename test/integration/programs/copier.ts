@@ -2,8 +2,8 @@
 import { openSync, writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, CurrentTransaction, Route, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer } from "effect"
+import * as Transport from "../../transport.ts"
 import { decodeTask, type Entry } from "../journal.ts"
 
 const task = decodeTask(process.env.TASK)
@@ -26,4 +26,6 @@ const copying = Binding.makeTransactional(task.name, {
   onError: () => Route.retry
 })
 
-NodeRuntime.runMain(Layer.launch(Binding.layer(copying).pipe(Layer.provide(KafkaJs.layer({ brokers: task.brokers })))))
+NodeRuntime.runMain(
+  Layer.launch(Binding.layer(copying).pipe(Layer.provide(Transport.layer({ brokers: task.brokers }))))
+)

@@ -2,8 +2,8 @@
 import { openSync, writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer } from "effect"
+import * as Transport from "../../transport.ts"
 import { type Line, partitionOf } from "../orderKills/effects.ts"
 import * as KeyedBinding from "../orderKills/keyedBinding.ts"
 import type { Task } from "../orderKills/keyedGroup.ts"
@@ -35,7 +35,7 @@ NodeRuntime.runMain(
   Layer.launch(
     Layer.effectDiscard(begin).pipe(
       Layer.provideMerge(Binding.layer(binding)),
-      Layer.provide(KafkaJs.layer({ brokers }))
+      Layer.provide(Transport.layer({ brokers }))
     )
   )
 )

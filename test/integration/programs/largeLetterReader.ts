@@ -4,8 +4,8 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Logger, Schedule } from "effect"
+import * as Transport from "../../transport.ts"
 
 const task: { readonly brokers: ReadonlyArray<string>; readonly topic: string } = JSON.parse(
   process.env["TASK"] ?? "{}"
@@ -74,6 +74,6 @@ const program = Effect.gen(function* () {
   Effect.flatMap((told) => Effect.sync(() => process.stdout.write(`${JSON.stringify(told)}\n`)))
 )
 
-const Main = KafkaJs.layer({ brokers: task.brokers }).pipe(Layer.provideMerge(Logger.layer([])))
+const Main = Transport.layer({ brokers: task.brokers }).pipe(Layer.provideMerge(Logger.layer([])))
 
 NodeRuntime.runMain(Effect.provide(program, Main))

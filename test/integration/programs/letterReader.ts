@@ -1,8 +1,8 @@
 /** A process of an operator that groups, lists and rehearses the dead letters of a topic, and writes how long each took as one line of JSON. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, Broker, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Logger } from "effect"
+import * as Transport from "../../transport.ts"
 
 const task: { readonly brokers: ReadonlyArray<string>; readonly topic: string } = JSON.parse(
   process.env["TASK"] ?? "{}"
@@ -72,6 +72,6 @@ const program = Effect.gen(function* () {
   yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(told)}\n`))
 })
 
-const Main = KafkaJs.layer({ brokers: task.brokers }).pipe(Layer.provideMerge(Logger.layer([])))
+const Main = Transport.layer({ brokers: task.brokers }).pipe(Layer.provideMerge(Logger.layer([])))
 
 NodeRuntime.runMain(Effect.provide(program, Main))

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
 import { Binding, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Data, Effect, Layer, Logger, Redacted } from "effect"
+import * as Transport from "../../transport.ts"
 
 const task: { readonly brokers: ReadonlyArray<string>; readonly topic: string; readonly token: string } = JSON.parse(
   process.env["TASK"] ?? "{}"
@@ -35,7 +35,7 @@ const program = Effect.gen(function* () {
 const Main = EventBusAdmin.layer().pipe(
   Layer.provideMerge(Binding.layer(binding)),
   Layer.provideMerge(EventBusConnector.layer),
-  Layer.provideMerge(KafkaJs.layer({ brokers: task.brokers })),
+  Layer.provideMerge(Transport.layer({ brokers: task.brokers })),
   Layer.provideMerge(Logger.layer([]))
 )
 

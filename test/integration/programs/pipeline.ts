@@ -5,8 +5,8 @@
 import { openSync, writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, Broker, EventBusConnector, RetryPolicy, Route, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Data, Effect, Layer, Result } from "effect"
+import * as Transport from "../../transport.ts"
 import { decodeTask, type Entry } from "../journal.ts"
 
 class Down extends Data.TaggedError("Down") {}
@@ -83,6 +83,6 @@ const delays = Layer.effectDiscard(
 )
 
 const broker = Layer.effect(Broker.Broker, Effect.map(Broker.Broker, mortal)).pipe(
-  Layer.provide(KafkaJs.layer({ brokers: task.brokers }))
+  Layer.provide(Transport.layer({ brokers: task.brokers }))
 )
 NodeRuntime.runMain(Layer.launch(delays.pipe(Layer.provideMerge(Binding.layer(binding)), Layer.provide(broker))))

@@ -1,8 +1,8 @@
 /** A process that replays all dead letters of a topic, and then writes how it ended as one line of JSON. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Logger } from "effect"
+import * as Transport from "../../transport.ts"
 
 const task: { readonly brokers: ReadonlyArray<string>; readonly topic: string } = JSON.parse(
   process.env["TASK"] ?? "{}"
@@ -26,7 +26,7 @@ const program = Effect.gen(function* () {
 
 const Main = Binding.layer(binding).pipe(
   Layer.provideMerge(EventBusConnector.layer),
-  Layer.provideMerge(KafkaJs.layer({ brokers: task.brokers })),
+  Layer.provideMerge(Transport.layer({ brokers: task.brokers })),
   Layer.provideMerge(Logger.layer([]))
 )
 

@@ -1,8 +1,8 @@
 /** A process that applies or resumes a plan over the dead letters of a topic, and then writes how it ended as one line of JSON. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding, EventBusConnector, type ReplayRun, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Layer, Logger, Schedule } from "effect"
+import * as Transport from "../../transport.ts"
 
 const task: {
   readonly brokers: ReadonlyArray<string>
@@ -32,7 +32,7 @@ const program = Effect.gen(function* () {
 
 const Main = Binding.layer(binding).pipe(
   Layer.provideMerge(EventBusConnector.layer),
-  Layer.provideMerge(KafkaJs.layer({ brokers: task.brokers })),
+  Layer.provideMerge(Transport.layer({ brokers: task.brokers })),
   Layer.provideMerge(Logger.layer([]))
 )
 

@@ -2,8 +2,8 @@
 import { openSync, writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Binding } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Layer } from "effect"
+import * as Transport from "../../transport.ts"
 import { binding, type Task } from "../twoServices.ts"
 
 const task: Task = JSON.parse(process.env["TASK"] ?? "{}")
@@ -13,6 +13,6 @@ NodeRuntime.runMain(
   Layer.launch(
     Binding.layer(
       binding(task.service, task.topic, (call) => void writeSync(ledger, `${JSON.stringify(call)}\n`))
-    ).pipe(Layer.provide(KafkaJs.layer({ brokers: task.brokers })))
+    ).pipe(Layer.provide(Transport.layer({ brokers: task.brokers })))
   )
 )

@@ -1,10 +1,10 @@
 /** A consumer with an inbox as a process of its own: `consumer.ts <schema> <topic> <brokers> <name>`. */
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Inbox } from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Transport from "../../transport.ts"
 import { pgIn } from "../clients.ts"
 
 const [schema = "", topic = "", brokers = ""] = process.argv.slice(2)
@@ -25,7 +25,7 @@ const binding = Binding.make("billing", {
 
 const consumer = Binding.layer(binding).pipe(
   Layer.provide(Inbox.layer()),
-  Layer.provide(KafkaJs.layer({ brokers: brokers.split(",") })),
+  Layer.provide(Transport.layer({ brokers: brokers.split(",") })),
   Layer.provide(pgIn(schema))
 )
 await Effect.runPromise(Effect.orDie(Layer.launch(Layer.tap(consumer, () => Effect.sync(() => console.log("ready"))))))

@@ -13,8 +13,6 @@ const shortestMillis = 1_100
 /** The pause before credentials that were not there are read again. */
 const againMillis = 1_000
 
-type Sasl = NonNullable<Transport.Settings["sasl"]>
-
 const refused = (detail: string): ClientFailure.ClientFailure => failure(Local.authentication, detail)
 
 const illegalState = 34
@@ -65,13 +63,17 @@ const authenticateWith = async (
 }
 
 /** Authenticates, and from then on again before each session ends. The credentials are read first: a broker does not wait for them in an exchange. */
-export const authenticate = async (connection: Connection, sasl: Sasl, timeoutMillis: number): Promise<void> => {
+export const authenticate = async (
+  connection: Connection,
+  sasl: Transport.Sasl,
+  timeoutMillis: number
+): Promise<void> => {
   const credentials = await sasl.prepare()
   const life = await authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis)
   if (life > 0) renewLater(connection, sasl, timeoutMillis, life)
 }
 
-const renewLater = (connection: Connection, sasl: Sasl, timeoutMillis: number, life: number): void => {
+const renewLater = (connection: Connection, sasl: Transport.Sasl, timeoutMillis: number, life: number): void => {
   const part = renewal.from + Math.random() * (renewal.to - renewal.from)
   const endsAt = performance.now() + life
   const schedule = (millis: number): void => {

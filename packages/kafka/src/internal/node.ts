@@ -73,14 +73,23 @@ const makeLane = (openSocket: OpenSocket): Lane => {
 export const makeNode = (
   address: Transport.Address,
   settings: Transport.Settings,
-  sockets: Sockets.Sockets
+  sockets: Sockets.Sockets,
+  log: (text: string) => void
 ): Transport.NodeClient => {
   const clientId = Buffer.from(settings.clientId)
+  const name = `${address.host}:${address.port}`
   let versions: ReadonlyMap<number, Transport.VersionRange> = new Map()
   const openSocket: OpenSocket = async (onOpening) => {
-    const ready = await openConnection(address, settings, sockets, clientId, onOpening)
-    versions = ready.versions
-    return ready.connection
+    try {
+      const { connection, versions: spoken } = await openConnection(address, settings, sockets, clientId, onOpening)
+      versions = spoken
+      log(`Connected to ${name}`)
+      connection.onEnd(() => log(`The connection to ${name} ended: ${connection.why.detail}`))
+      return connection
+    } catch (thrown) {
+      log(`No connection to ${name}: ${ClientFailure.fromThrown(thrown).detail}`)
+      throw thrown
+    }
   }
   const fetches = makeLane(openSocket)
   const others = makeLane(openSocket)

@@ -33,7 +33,7 @@ const authenticator = (
 })
 
 /** Credentials that are not there are a failure that kafkajs carries. */
-export const kafkajsSasl = ({ mechanism, prepare }: NonNullable<Transport.Settings["sasl"]>): Mechanism =>
+export const kafkajsSasl = ({ mechanism, prepare }: Transport.Sasl): Mechanism =>
   preparedSasl(mechanism, () =>
     prepare().then(
       (exchange) => (connection: AuthenticationProviderArgs) => authenticator(exchange, connection),
