@@ -1,6 +1,8 @@
 /**
  * `pnpm bench <name | all> [--smoke] [--json] [--rounds n] [--only participant] [--profile folder] [--<parameter> n]`
  *
+ * `TRANSPORT=kafka` runs the connector's participants on `Kafka.layer` instead of `KafkaJs.layer`.
+ *
  * Starts a real Kafka, unless `KAFKA_BROKERS=host:port[,host:port]` names one. Prints a table, or with `--json` one line per measurement. `--smoke` runs each
  * participant once with a tiny load, which shows that it works and measures nothing. Exits with 1 when a round failed (a record was lost, or came
  * twice); a target that was missed is shown and is not an error.

@@ -1,9 +1,9 @@
 /** The cost of many bindings with retry tiers in one process: starting them, keeping them, and idling. */
 import { Binding, EventBusConnector, RetryPolicy, Serde, TopicName } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { make, medianAtMost, type Participant, type Round } from "./harness/Benchmark.ts"
 import { now, since } from "./harness/stopwatch.ts"
+import * as Transport from "./harness/transport.ts"
 
 type Parameters = Readonly<Record<"bindings" | "tiers" | "seconds", number>>
 
@@ -28,7 +28,7 @@ const startAll = Effect.fnUntraced(function* (
 ): Effect.fn.Return<number, unknown, Scope.Scope> {
   const start = now()
   const context = yield* Layer.build(
-    EventBusConnector.layer.pipe(Layer.provideMerge(KafkaJs.layer({ brokers: round.brokers })))
+    EventBusConnector.layer.pipe(Layer.provideMerge(Transport.layer({ brokers: round.brokers })))
   )
   const connector = Context.get(context, EventBusConnector.EventBusConnector)
   const all = bindingsOf(round)

@@ -1,9 +1,10 @@
 /** Records per second of a consumer whose handler does nothing. */
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
+import { Kafka } from "@eventbus/kafka"
 import { consumer as consumerOf } from "@eventbus/node"
 import { Effect, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
-import { make, type Participant, type Round, ratioAtLeast, type TopicPlan } from "./harness/Benchmark.ts"
+import { make, type Participant, type Round, ratioAtLeast, ratioAtMost, type TopicPlan } from "./harness/Benchmark.ts"
 import { runBindings, runEventBus, runKafkaJs } from "./harness/consumers.ts"
 
 interface Parameters extends Readonly<Record<string, number>> {
@@ -29,6 +30,40 @@ const consumer = (
   })
 })
 
+const record = (layer?: typeof Kafka.layer) =>
+  consumer((round, arrivals) =>
+    runBindings(
+      round,
+      [
+        Binding.make("record", {
+          ...settings(round),
+          retry: RetryPolicy.blocking(),
+          handler: ({ value }) => Effect.sync(() => arrivals.add(value))
+        })
+      ],
+      layer
+    )
+  )
+
+const resilient = (layer?: typeof Kafka.layer) =>
+  consumer((round, arrivals) =>
+    runBindings(
+      round,
+      [
+        Binding.make("resilient", {
+          ...settings(round),
+          retry: RetryPolicy.tiered({
+            nonRetryableExceptions: ["IllegalArgument"],
+            skipToTierMapping: { Unavailable: 2 }
+          }),
+          circuitBreaker: {},
+          handler: ({ value }) => Effect.sync(() => arrivals.add(value))
+        })
+      ],
+      layer
+    )
+  )
+
 /** `MANUAL` merges commits and sends them in the background. */
 const settings = ({ topic, groupId }: Round<Parameters>) =>
   ({ topic, groupId, value: Serde.bytes, ackMode: "MANUAL" }) as const
@@ -40,6 +75,7 @@ export const consume = make({
     "each case in a fresh process in each round, from its first record on, without a warm-up",
     "createEventBus: an async handler of @eventbus/node; kafkajs eachMessage: the same handler",
     "record, promise, createEventBus, chunk: ackMode MANUAL (commits every 200 ms); chunk: maxPollRecords 10,000",
+    "record, resilient on Kafka.layer: the same on connections of our own instead of kafkajs's",
     "resilient: as record, with three tiers, classifier lists, circuit breaker and dead letter topic; nothing fails",
     "kafkajs: partitionsConsumedConcurrently 6, its default commits (after each batch); fetches as ours"
   ],
@@ -47,28 +83,10 @@ export const consume = make({
   smoke: { records: 600 },
   rounds: 5,
   participants: {
-    record: consumer((round, arrivals) =>
-      runBindings(round, [
-        Binding.make("record", {
-          ...settings(round),
-          retry: RetryPolicy.blocking(),
-          handler: ({ value }) => Effect.sync(() => arrivals.add(value))
-        })
-      ])
-    ),
-    resilient: consumer((round, arrivals) =>
-      runBindings(round, [
-        Binding.make("resilient", {
-          ...settings(round),
-          retry: RetryPolicy.tiered({
-            nonRetryableExceptions: ["IllegalArgument"],
-            skipToTierMapping: { Unavailable: 2 }
-          }),
-          circuitBreaker: {},
-          handler: ({ value }) => Effect.sync(() => arrivals.add(value))
-        })
-      ])
-    ),
+    record: record(),
+    resilient: resilient(),
+    "record on Kafka.layer": record(Kafka.layer),
+    "resilient on Kafka.layer": resilient(Kafka.layer),
     promise: consumer((round, arrivals) =>
       runBindings(round, [
         Binding.make("promise", {
@@ -125,6 +143,10 @@ export const consume = make({
       { participant: "createEventBus", against: "kafkajs eachMessage", target: ratioAtLeast(1.3) },
       { participant: "chunk", against: "kafkajs eachBatch", target: ratioAtLeast(0.9) }
     ].map((pair) => ({ ...pair, series: "rate", unit: "records/s" })),
+    ...[
+      { participant: "record on Kafka.layer", target: ratioAtMost(0.62) },
+      { participant: "resilient on Kafka.layer", target: ratioAtMost(0.66) }
+    ].map((pair) => ({ ...pair, against: "kafkajs eachBatch", series: "cpu", label: "CPU", unit: "µs/record" })),
     ...["record", "resilient", "promise", "createEventBus", "chunk"].map((participant) => ({
       participant,
       against: "kafkajs eachBatch",

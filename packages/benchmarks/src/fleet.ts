@@ -1,11 +1,11 @@
 /** The cost of belonging to a fleet while nothing happens and nobody looks: the same process without a fleet, then with one. */
 import { Binding, Fleet, RetryPolicy, Serde, TopicName } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { Arrivals } from "./harness/Arrivals.ts"
 import { make, medianAtMost, type Participant, type Round } from "./harness/Benchmark.ts"
 import { runBindings } from "./harness/consumers.ts"
 import { now, since } from "./harness/stopwatch.ts"
+import * as Transport from "./harness/transport.ts"
 
 type Parameters = Readonly<Record<"bindings" | "seconds", number>>
 
@@ -25,7 +25,7 @@ const runInFleet = Effect.fnUntraced(function* (
   { brokers, groupId }: Round<Parameters>,
   bindings: ReadonlyArray<Binding.Binding<never>>
 ): Effect.fn.Return<void, unknown, Scope.Scope> {
-  const kafka = KafkaJs.layer({ brokers })
+  const kafka = Transport.layer({ brokers })
   const topics = { controlTopic: `${groupId}.control`, fleetTopic: `${groupId}.fleet` }
   yield* Effect.scoped(
     Effect.gen(function* () {

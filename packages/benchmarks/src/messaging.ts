@@ -1,17 +1,17 @@
 /** Messages per second through `MessageProducer` on Kafka, against records of the same values through the connector's producer, without and with what a message adds. */
 import { Serde } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { KafkaMessaging, Message, MessageBrokerFactory, Topic } from "@eventbus/messaging"
 import { Context, Effect, Layer } from "effect"
 import { make, ratioAtLeast } from "./harness/Benchmark.ts"
 import { numbered } from "./harness/kafka.ts"
 import { participant } from "./harness/publishing.ts"
+import * as Transport from "./harness/transport.ts"
 import { ours } from "./publish.ts"
 
 const messages = Effect.fnUntraced(function* (brokers: ReadonlyArray<string>, name: string, bytes: number) {
   const broker = KafkaMessaging.layer({ producer: { compression: "none", linger: 0, maxBatchBytes: 524_288 } })
   const factory = yield* Layer.build(
-    MessageBrokerFactory.layer({ brokers: [broker] }).pipe(Layer.provide(KafkaJs.layer({ brokers })))
+    MessageBrokerFactory.layer({ brokers: [broker] }).pipe(Layer.provide(Transport.layer({ brokers })))
   )
   const { getDefaultProducer } = Context.get(factory, MessageBrokerFactory.MessageBrokerFactory)
   const { send } = yield* getDefaultProducer
@@ -24,7 +24,7 @@ const messages = Effect.fnUntraced(function* (brokers: ReadonlyArray<string>, na
 
 /** The connector's producer, with the id and the time that a message gives to its record. */
 const sameRecords = Effect.fnUntraced(function* (brokers: ReadonlyArray<string>, topic: string, bytes: number) {
-  const { send } = yield* KafkaJs.make({ brokers }).producer()
+  const { send } = yield* Transport.make({ brokers }).producer()
   return ([number]: ReadonlyArray<number>): Effect.Effect<unknown, unknown> => {
     const id = Buffer.from(globalThis.crypto.randomUUID())
     const headers = [{ key: Message.idHeader, value: id }]

@@ -1,5 +1,5 @@
 /** The outbox against bare loops over the same table: draining, relaying, latency, the cost of a write, and a table full of finished rows. */
-import { KafkaJs } from "@eventbus/kafkajs"
+
 import { Outbox } from "@eventbus/outbox"
 import * as KafkaRelay from "@eventbus/outbox/KafkaRelay"
 import { Effect } from "effect"
@@ -14,6 +14,7 @@ import {
   type TopicPlan
 } from "./harness/Benchmark.ts"
 import { countRecords } from "./harness/kafka.ts"
+import * as Transport from "./harness/transport.ts"
 import { deliverAll, drainedBy, multi, ordered, single, type Work } from "./outbox/backlog.ts"
 import * as Bare from "./outbox/bareLoops.ts"
 import { type Database, mariadb, postgres, sqlite } from "./outbox/databases.ts"
@@ -52,7 +53,7 @@ const relay = toKafka(
       Effect.gen(function* () {
         const listener = yield* KafkaRelay.listener({ topic })
         yield* deliverAll(Outbox.orderedNodes({ ...KafkaRelay.orderedSettings, onDone: "delete" }), listener)(rows)
-      }).pipe(Effect.scoped, Effect.provide(KafkaJs.layer({ brokers })))
+      }).pipe(Effect.scoped, Effect.provide(Transport.layer({ brokers })))
 )
 
 const rateOf = (participant: string, against: string, target?: number): Measure => ({

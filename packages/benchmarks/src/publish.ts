@@ -1,14 +1,14 @@
 /** Records per second that all replicas acknowledge: sent concurrently one by one, and in batches. */
 import type { ConsumerRecord } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect } from "effect"
 import { make, ratioAtLeast } from "./harness/Benchmark.ts"
 import { client, numbered } from "./harness/kafka.ts"
 import { participant } from "./harness/publishing.ts"
+import * as Transport from "./harness/transport.ts"
 
 /** The connector's producer. */
 export const ours = Effect.fnUntraced(function* (brokers: ReadonlyArray<string>, topic: string, bytes: number) {
-  const producer = yield* KafkaJs.make({ brokers }).producer()
+  const producer = yield* Transport.make({ brokers }).producer()
   const record = (number: number): ConsumerRecord.ProducerRecord => ({
     topic,
     key: null,

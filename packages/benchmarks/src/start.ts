@@ -64,6 +64,7 @@ export const start = make({
   header: [
     "process start to the first record handled, compile cache warm, topics there; a group of one member that left before",
     "unbundled: the packages as JavaScript modules in node_modules; bundled: by esbuild as the guide says, both sides alike",
+    "connector: on KafkaJs.layer; on Kafka.layer: the same program on connections of our own",
     "the program imports the modules of Effect one by one, as docs/guide/start-up.md says"
   ],
   parameters: { starts: 3 },
@@ -73,6 +74,8 @@ export const start = make({
     connector: participant("connectorProgram", false),
     kafkajs: participant("kafkajsProgram", false),
     "connector bundled": participant("connectorProgram", true),
+    "on Kafka.layer": participant("ownConnectionsProgram", false),
+    "on Kafka.layer bundled": participant("ownConnectionsProgram", true),
     "kafkajs bundled": participant("kafkajsProgram", true)
   },
   measures: [
@@ -80,6 +83,11 @@ export const start = make({
     {
       ...{ participant: "connector bundled", against: "kafkajs bundled", series: "millis", unit: "ms" },
       target: ratioAtMost(1.5)
+    },
+    { participant: "on Kafka.layer", against: "kafkajs", series: "millis", unit: "ms" },
+    {
+      ...{ participant: "on Kafka.layer bundled", against: "kafkajs bundled", series: "millis", unit: "ms" },
+      target: ratioAtMost(1.3)
     }
   ]
 })

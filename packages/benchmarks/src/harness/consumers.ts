@@ -1,23 +1,24 @@
 /** A binding, a consumer of `createEventBus` and a bare kafkajs consumer with equal fetch settings: 1 MiB per partition, 10 MiB per fetch, at most 100 ms of waiting. */
 import { Binding } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { type Consumer, createEventBus } from "@eventbus/node"
 import { Effect, Layer, type Scope } from "effect"
 import type { ConsumerConfig, ConsumerRunConfig } from "kafkajs"
 import type { Parameters, Round } from "./Benchmark.ts"
 import { client } from "./kafka.ts"
+import * as Transport from "./transport.ts"
 
 /** Runs a binding until the scope closes, which drains it, commits and leaves the group. */
 export const runBindings = (
   { brokers }: Pick<Round<Parameters>, "brokers">,
-  bindings: ReadonlyArray<Binding.Binding<never>>
+  bindings: ReadonlyArray<Binding.Binding<never>>,
+  layer = Transport.layer
 ): Effect.Effect<void, unknown, Scope.Scope> =>
   Effect.asVoid(
     Layer.build(
       bindings
         .map(Binding.layer)
         .reduce((all, one) => Layer.merge(all, one))
-        .pipe(Layer.provide(KafkaJs.layer({ brokers })))
+        .pipe(Layer.provide(layer({ brokers })))
     )
   )
 

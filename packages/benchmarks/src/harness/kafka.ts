@@ -1,10 +1,10 @@
 /** The cluster of a run and its topics. It uses the bare client, so that the measured code does not prepare its own measurement. */
 import type { ConsumerRecord } from "@eventbus/core"
 import { RealKafka, type RealKafkaError } from "@eventbus/kafka-runner"
-import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Schedule, type Scope } from "effect"
 import { Kafka, logLevel } from "kafkajs"
 import type { Content } from "./Benchmark.ts"
+import * as Transport from "./transport.ts"
 
 /** The cluster in `KAFKA_BROKERS`; without it, a new broker that ends with the scope. */
 export const brokers: Effect.Effect<ReadonlyArray<string>, RealKafkaError.RealKafkaError, Scope.Scope> = Effect.suspend(
@@ -140,7 +140,7 @@ export const fillInCodec = (
 ) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { sendAll } = yield* KafkaJs.make({ brokers }).producer({
+      const { sendAll } = yield* Transport.make({ brokers }).producer({
         compression: codec,
         maxBatchBytes: defaultBatchBytes
       })

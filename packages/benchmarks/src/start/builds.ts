@@ -12,10 +12,10 @@ const packages = fileURLToPath(new URL("../../../", import.meta.url))
 const nodeBuild = join(packages, "../scripts/packages/nodeBuild.ts")
 
 /** The packages of this workspace that the programs import, and those that come from a registry, each with the package whose dependency it is. */
-const own = ["core", "kafkajs"]
+const own = ["core", "kafka-client", "kafkajs", "kafka"]
 const others = {
   "@effect/platform-node": "benchmarks",
-  "@node-rs/crc32": "kafkajs",
+  "@node-rs/crc32": "kafka-client",
   effect: "kafkajs",
   kafkajs: "kafkajs"
 }
