@@ -1,5 +1,6 @@
 /** A TCP server that speaks just enough of Kafka's protocol for look-ups, and misbehaves on demand. */
 import { createServer, type Socket } from "node:net"
+import type { Transport } from "@eventbus/kafka-client"
 import { Effect, type Scope } from "effect"
 import { Writer } from "../../packages/kafka-client/src/internal/protocol/writer.ts"
 
@@ -14,6 +15,7 @@ export const apiKey = {
 
 export interface Request {
   readonly apiKey: number
+  readonly apiVersion: number
   readonly correlationId: number
   readonly socket: Socket
   /** Sends the true answer. */
@@ -27,6 +29,8 @@ export interface FakeBroker {
   behave: (request: Request) => void
   /** The nodes that its metadata names, by id. */
   nodes: ReadonlyMap<number, FakeBroker>
+  /** The versions that it speaks, by API. */
+  spoken: ReadonlyMap<number, Transport.VersionRange>
   /** The id of the coordinator of everything. */
   coordinator: number
   /** Connections that are open now. */
@@ -66,8 +70,8 @@ export const frame = (correlationId: number, body: Buffer): Buffer => {
   return Buffer.concat([head, body])
 }
 
-/** The newest version of each API that it speaks. */
-const spoken: ReadonlyArray<readonly [key: number, version: number]> = [
+/** The newest version of each API that a broker speaks unless a test says otherwise. */
+const newest: ReadonlyArray<readonly [key: number, version: number]> = [
   [apiKey.metadata, 5],
   [apiKey.findCoordinator, 1],
   [apiKey.heartbeat, 1],
@@ -75,9 +79,9 @@ const spoken: ReadonlyArray<readonly [key: number, version: number]> = [
   [36, 1]
 ]
 
-const apiVersions = (): Writer => {
+const apiVersions = ({ spoken }: FakeBroker): Writer => {
   const writer = new Writer().int16(0)
-  return writer.array(spoken, ([key, version]) => writer.int16(key).int16(0).int16(version)).int32(0)
+  return writer.array([...spoken], ([key, { min, max }]) => writer.int16(key).int16(min).int16(max)).int32(0)
 }
 
 const metadata = (nodes: FakeBroker["nodes"]): Writer => {
@@ -99,7 +103,7 @@ const coordinatorOf = ({ coordinator, nodes }: FakeBroker): Writer =>
     .int32(nodes.get(coordinator)?.port ?? 0)
 
 const bodyOf = (broker: FakeBroker, key: number): Writer => {
-  if (key === apiKey.apiVersions) return apiVersions()
+  if (key === apiKey.apiVersions) return apiVersions(broker)
   if (key === apiKey.metadata) return metadata(broker.nodes)
   if (key === apiKey.findCoordinator) return coordinatorOf(broker)
   return new Writer().int32(0).int16(0)
@@ -121,11 +125,11 @@ export const makeFakeBroker = (
         socket.on("data", (bytes: Buffer) => {
           rest = Buffer.concat([rest, bytes])
           while (rest.length >= 4 && rest.length >= 4 + rest.readInt32BE(0)) {
-            const [key, correlationId] = [rest.readInt16BE(4), rest.readInt32BE(8)]
+            const [key, apiVersion, correlationId] = [rest.readInt16BE(4), rest.readInt16BE(6), rest.readInt32BE(8)]
             rest = rest.subarray(4 + rest.readInt32BE(0))
             requests++
             const answer = () => void socket.write(frame(correlationId, bodyOf(broker, key).body.bytes))
-            broker.behave({ apiKey: key, correlationId, socket, answer })
+            broker.behave({ apiKey: key, apiVersion, correlationId, socket, answer })
           }
         })
       })
@@ -138,6 +142,7 @@ export const makeFakeBroker = (
           port: bound,
           behave,
           nodes: new Map(),
+          spoken: new Map(newest.map(([key, max]) => [key, { min: 0, max }])),
           coordinator: 1,
           connections: () => open.size,
           requests: () => requests

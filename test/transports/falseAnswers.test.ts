@@ -38,6 +38,10 @@ const cases: Readonly<Record<string, readonly [FakeBroker["behave"], type: strin
   ],
   "answers an earlier request again": [({ socket }) => void socket.write(frame(0, Buffer.alloc(6))), "REQUEST_TIMEOUT"],
   "sends a byte at a time": [drip, "REQUEST_TIMEOUT"],
+  "answers with a body that ends too early": [
+    ({ correlationId, socket }) => void socket.write(frame(correlationId, Buffer.alloc(3))),
+    "CONNECTION"
+  ],
   "announces an answer of 2 GB": [({ socket }) => void socket.write(lengthOf(2 ** 31 - 1)), "CONNECTION"],
   "announces an answer of less than nothing": [({ socket }) => void socket.write(lengthOf(-1)), "CONNECTION"],
   "answers as an HTTP server": [
