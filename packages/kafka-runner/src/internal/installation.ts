@@ -24,8 +24,13 @@ export const cacheFolder = (): string => join(process.env.XDG_CACHE_HOME || join
 const brokerPom = packageFile("pom.xml")
 const serializersPom = packageFile("serializers.pom.xml")
 
-const jarFolder = (pom: string): string =>
-  join(cacheFolder(), `jars-${createHash("sha256").update(readFileSync(pom)).digest("hex").slice(0, 12)}`)
+/** `KAFKA_VERSION` names another release of Apache Kafka than the one of pom.xml. */
+const { KAFKA_VERSION: otherVersion } = process.env
+
+const jarFolder = (pom: string): string => {
+  const hash = createHash("sha256").update(readFileSync(pom)).digest("hex").slice(0, 12)
+  return join(cacheFolder(), otherVersion === undefined ? `jars-${hash}` : `jars-${otherVersion}-${hash}`)
+}
 
 const isDownloaded = (pom: string): boolean => existsSync(join(jarFolder(pom), ".done"))
 
@@ -62,7 +67,8 @@ const download = Effect.fnUntraced(function* (pom: string) {
     pom,
     "dependency:copy-dependencies",
     `-DoutputDirectory=${folder}`,
-    "-DincludeScope=runtime"
+    "-DincludeScope=runtime",
+    ...(otherVersion === undefined ? [] : [`-Dkafka.version=${otherVersion}`])
   ]).pipe(Effect.mapError((failure) => new DownloadFailed({ detail: failure.output })))
   // Written last, so that an interrupted download does not count as complete.
   yield* Effect.promise(() => writeFile(join(folder, ".done"), ""))
