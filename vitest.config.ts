@@ -8,7 +8,7 @@ process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.c
 
 /** Small files that take long: with other versions, in clones, with many pods, with waits for sessions and health checks, and the contract on a real Kafka. */
 const slow =
-  /\/test\/(neighbours|packaging)\/|\/(groupMoves|connector|longHandler|testingOnKafka)\.test|\/kafkajs\/test\/contract\.test/
+  /\/test\/(neighbours|packaging)\/|\/(groupMoves|connector|longHandler|testingOnKafka)\.test|\/kafka(js)?\/test\/contract\.test/
 
 /** Begins with the slow files. By default the largest files come first, and a small slow one would run alone at the end. */
 class SlowFirst extends BaseSequencer {
@@ -21,7 +21,10 @@ class SlowFirst extends BaseSequencer {
 }
 
 /** Files that keep nothing in their process for the next file. Loading the modules takes longer than most of them: a worker loads them once. */
-const sharing = ["packages/*/test/**/*.test.ts", "test/{cases,integration,outbox,scenarios,security}/**/*.test.ts"]
+const sharing = [
+  "packages/*/test/**/*.test.ts",
+  "test/{cases,integration,outbox,scenarios,security,transports}/**/*.test.ts"
+]
 
 /** Of these folders: files with settings or listeners of their own process, whose memory is measured, or that compute for minutes. */
 const isolated = [
@@ -33,6 +36,12 @@ const isolated = [
   "test/cases/c{03,30,31,35,37,38,41,42,43,56,64}-*.test.ts",
   "test/integration/*{igures,eap,argeLetters}*.test.ts",
   "test/scenarios/lifecycle/{churn,shutdown}.test.ts"
+]
+
+/** Of the tests that run on kafkajs: those that are run on connections of our own, too. All of them can be: `TRANSPORT=kafka`. */
+const onOwnConnections = [
+  "packages/kafkajs/test/failures.test.ts",
+  "test/integration/{secured,processKilled,rebalanceStorm}.test.ts"
 ]
 
 export default defineConfig({
@@ -52,12 +61,20 @@ export default defineConfig({
         extends: true,
         test: {
           name: "isolated",
-          include: ["test/!(cases|integration|outbox|scenarios|security)/**/*.test.ts", "test/*.test.ts", ...isolated]
+          include: [
+            "test/!(cases|integration|outbox|scenarios|security|transports)/**/*.test.ts",
+            "test/*.test.ts",
+            ...isolated
+          ]
         }
       },
       {
         extends: true,
         test: { name: "sharing modules", isolate: false, include: sharing, exclude: isolated }
+      },
+      {
+        extends: true,
+        test: { name: "connections of our own", isolate: false, include: onOwnConnections, env: { TRANSPORT: "kafka" } }
       }
     ]
   }

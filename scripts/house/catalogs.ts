@@ -27,13 +27,18 @@ export const eventsPage = (
   const exported = packages.flatMap((owner) =>
     owner.modules.flatMap((module) => module.exports.map((each) => ({ owner, module, ...each })))
   )
+  const eventsByName = new Map(
+    exported.flatMap(({ name, declarations }) =>
+      declarations.filter(({ node }) => node.type === "TSInterfaceDeclaration").map((found) => [name, found] as const)
+    )
+  )
   const unions = eventUnions.flatMap((wanted) =>
     exported
       .filter(({ name }) => name === wanted)
       .map(({ owner, module, name, declarations }) => ({
         name,
         module,
-        rows: declarations.flatMap(eventRows),
+        rows: declarations.flatMap((declaration) => eventRows(declaration, eventsByName)),
         page: posix.relative(folder, pageOf(owner, module))
       }))
   )
@@ -60,19 +65,40 @@ export const eventsPage = (
 const tableRow = ({ name, meaning, details }: Row): string =>
   `| ${[`\`${name}\``, meaning, details].map((text) => text.replaceAll("|", "\\|")).join(" | ")} |`
 
-/** The alternatives of a union that have a `_tag`. */
-const eventRows = ({ file, node }: Declaration): ReadonlyArray<Row> => {
+/** The alternatives of a union that have a `_tag`: of their own, or of an interface that they name. */
+const eventRows = ({ file, node }: Declaration, byName: ReadonlyMap<string, Declaration>): ReadonlyArray<Row> => {
   const type = node.typeAnnotation as Node | undefined
   if (type?.type !== "TSUnionType") return []
   return (type.types as ReadonlyArray<Node>).flatMap((alternative) => {
     const members = literalsIn(alternative).flatMap((literal) => literal.members as ReadonlyArray<Node>)
-    const tag = members.find((member) => nameOf(member) === "_tag")
-    const names = members.map(nameOf).filter((name) => name !== undefined && name !== "_tag")
-    if (tag === undefined) return []
     const meaning = alternativeComment(file, alternative)
-    return [{ name: tagText(file, tag), meaning, details: names.map((name) => `\`${name}\``).join(", ") }]
+    const named = namesIn(alternative).flatMap((name) => {
+      const found = byName.get(name)
+      return found === undefined ? [] : interfaceRow(found, meaning)
+    })
+    return [...rowOf(file, members, meaning), ...named]
   })
 }
+
+const interfaceRow = ({ file, node, statement }: Declaration, meaning: string): ReadonlyArray<Row> => {
+  const own = (docstringBefore(file, statement.start) ?? "").replace(/\s+/g, " ")
+  return rowOf(file, (node.body as Node).body as ReadonlyArray<Node>, meaning === "" ? own : meaning)
+}
+
+/** None for members without a `_tag`. */
+const rowOf = (file: SourceFile, members: ReadonlyArray<Node>, meaning: string): ReadonlyArray<Row> => {
+  const tag = members.find((member) => nameOf(member) === "_tag")
+  if (tag === undefined) return []
+  const names = members.map(nameOf).filter((name) => name !== undefined && name !== "_tag")
+  return [{ name: tagText(file, tag), meaning, details: names.map((name) => `\`${name}\``).join(", ") }]
+}
+
+const namesIn = (node: Node): ReadonlyArray<string> =>
+  node.type === "TSTypeReference"
+    ? [String((node.typeName as Node).name)]
+    : node.type === "TSTypeLiteral"
+      ? []
+      : children(node).flatMap(namesIn)
 
 /** The docstring stands before the bar that begins the alternative. */
 const alternativeComment = (file: SourceFile, alternative: Node): string => {
