@@ -21,7 +21,7 @@ const answers = fc
   )
   .map((parts) => Buffer.from(parts.flat()))
 
-/** What decoding gave: "read" or "refused". Anything else is thrown on. */
+/** Whether the bytes were read or refused. Anything but a RangeError is thrown on. */
 const outcome = (decode: () => unknown): "read" | "refused" => {
   try {
     decode()
