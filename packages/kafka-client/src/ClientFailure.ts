@@ -42,11 +42,18 @@ const isClientFailure = (thrown: unknown): thrown is ClientFailure =>
 const tlsCodes =
   /^(ERR_TLS|ERR_SSL|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|CERT_|CRL_|INVALID_CA|HOSTNAME_MISMATCH|PATH_LENGTH|INVALID_PURPOSE)/
 
+/** Where every address of a name refuses, Node throws their errors together, without a text of its own. */
+const textOf = (error: Error): string => {
+  const errors: unknown = Reflect.get(error, "errors")
+  if (error.message !== "" || !Array.isArray(errors)) return error.message
+  return errors.map((each: unknown) => (each instanceof Error ? each.message : String(each))).join("; ")
+}
+
 /** The failure that an error of Node's sockets means; undefined for an error without a code. */
 export const ofSocketError = (error: Error): ClientFailure | undefined => {
   const code: unknown = Reflect.get(error, "code")
   if (typeof code !== "string") return undefined
-  return failure(tlsCodes.test(code) ? Local.tls : Local.connection, error.message)
+  return failure(tlsCodes.test(code) ? Local.tls : Local.connection, textOf(error))
 }
 
 /**

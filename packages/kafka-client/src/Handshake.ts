@@ -13,6 +13,15 @@ const fixed = (apiKey: number, apiName: string, apiVersion: number) => ({
 
 const withoutThrottle = <A>(answer: A) => ({ answer, throttleMillis: 0 })
 
+/** An answer behind the tagged fields of its header, which answers to flexible versions have (KIP-482). */
+export const behindTags = (answer: Buffer): Buffer => {
+  // Brokers send none.
+  if (answer[0] === 0) return answer.subarray(1)
+  const reader = new Reader(answer)
+  reader.tags()
+  return reader.rest()
+}
+
 /** An answer to ApiVersions. */
 export interface ApiVersions {
   /** 0, or Kafka's code of an error. */

@@ -2,11 +2,12 @@
 import dns, { type LookupAddress } from "node:dns"
 import * as net from "node:net"
 import * as tls from "node:tls"
+import { failure, Local } from "./ClientFailure.ts"
 import type { Address } from "./Transport.ts"
 
 /** The sockets of one client. */
 export interface Sockets {
-  /** Reads the TLS options of the next socket. Must have succeeded before each `open`. */
+  /** Reads the TLS options of the next socket. Must have succeeded before each `open`. Rejects with a `ClientFailure`, also after `destroyAll`. */
   readonly prepare: () => Promise<void>
   /** Opens a socket. `onConnect` runs when it is connected, and with TLS when the handshake is done. */
   readonly open: (address: Address, onConnect: () => void) => net.Socket
@@ -54,6 +55,7 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
   const sockets = new Set<net.Socket>()
   const lookup = rotatingLookup()
   let options: tls.ConnectionOptions | undefined
+  let isClosed = false
 
   const open: Sockets["open"] = ({ host, port }, onConnect) => {
     const socket =
@@ -73,6 +75,7 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
 
   const prepare = async () => {
     options = await readTls?.()
+    if (isClosed) throw failure(Local.connection, "the client is closed")
   }
 
   return {
@@ -86,6 +89,7 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
           )
         : Promise.resolve(1),
     destroyAll: () => {
+      isClosed = true
       for (const socket of [...sockets]) socket.destroy(new Error("closed"))
     }
   }

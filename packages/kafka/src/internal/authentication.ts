@@ -1,6 +1,7 @@
 /** SASL on one connection: the exchange when it opens, and again before the broker ends the session (KIP-368). */
 import { ClientFailure, Handshake, type SaslMechanism, type Transport } from "@eventbus/kafka-client"
 import type { Connection } from "./connection.ts"
+import { longestDelayMillis } from "./timers.ts"
 
 const { failure, Local } = ClientFailure
 
@@ -70,24 +71,35 @@ export const authenticate = async (
 ): Promise<void> => {
   const credentials = await sasl.prepare()
   const life = await authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis)
-  if (life > 0) renewLater(connection, sasl, timeoutMillis, life)
+  if (life > 0) renewEachSession(connection, sasl, timeoutMillis, life)
 }
 
-const renewLater = (connection: Connection, sasl: Transport.Sasl, timeoutMillis: number, life: number): void => {
-  const part = renewal.from + Math.random() * (renewal.to - renewal.from)
-  const endsAt = performance.now() + life
+/** `firstLife`: of the session that has just begun, in milliseconds. */
+const renewEachSession = (
+  connection: Connection,
+  sasl: Transport.Sasl,
+  timeoutMillis: number,
+  firstLife: number
+): void => {
+  let timer: NodeJS.Timeout | undefined
+  let endsAt = 0
   const schedule = (millis: number): void => {
-    const timer = setTimeout(() => void renew(), millis)
+    if (!connection.isOpen) return
+    timer = setTimeout(() => void renew(), Math.min(longestDelayMillis, millis))
     timer.unref()
-    connection.onEnd(() => clearTimeout(timer))
+  }
+  const begun = (life: number): void => {
+    if (life <= 0) return
+    endsAt = performance.now() + life
+    const part = renewal.from + Math.random() * (renewal.to - renewal.from)
+    schedule(Math.max(shortestMillis, life * part))
   }
   const renew = async (): Promise<void> => {
     try {
       const credentials = await sasl.prepare()
-      const next = await undisturbed(connection, () =>
-        authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis)
+      begun(
+        await undisturbed(connection, () => authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis))
       )
-      if (next > 0) renewLater(connection, sasl, timeoutMillis, next)
     } catch (thrown) {
       const failed = ClientFailure.fromThrown(thrown)
       const mayWait = failed.type === Local.credentials && performance.now() + againMillis < endsAt
@@ -95,15 +107,22 @@ const renewLater = (connection: Connection, sasl: Transport.Sasl, timeoutMillis:
       else connection.end(failed)
     }
   }
-  schedule(Math.max(shortestMillis, life * part))
+  connection.onEnd(() => clearTimeout(timer))
+  begun(firstLife)
 }
 
-/** Runs an exchange with no other request on its way: those before it are answered first, and those behind it wait. No request fails for it. */
+/**
+ * Runs an exchange with no other request on its way: those before it are answered first, and those behind it wait. No request fails for it. When the
+ * exchange fails, the connection ends with what waits, so that nothing is sent without authentication.
+ */
 const undisturbed = async <A>(connection: Connection, run: () => Promise<A>): Promise<A> => {
   connection.hold()
   try {
     await connection.idle()
     return await run()
+  } catch (thrown) {
+    connection.end(ClientFailure.fromThrown(thrown))
+    throw thrown
   } finally {
     connection.release()
   }

@@ -3,9 +3,10 @@
  * request in time loses the connection, as with Kafka's Java client, so that the next request goes to a new one.
  */
 import type { Socket } from "node:net"
-import { ClientFailure, type Transport } from "@eventbus/kafka-client"
+import { ClientFailure, Handshake, type Transport } from "@eventbus/kafka-client"
 import { Frames } from "./frames.ts"
 import { requestBytes } from "./requestBytes.ts"
+import { longestDelayMillis } from "./timers.ts"
 
 const { failure, Local } = ClientFailure
 
@@ -18,17 +19,10 @@ interface Waiting {
   readonly deadline: number
 }
 
-/** The header of an answer to a flexible version has tagged fields. Brokers send none. */
-const behindHeader = (answer: Buffer, isFlexible: boolean): Buffer => {
-  if (!isFlexible) return answer
-  if (answer[0] !== 0) throw new RangeError("tagged fields in the header of an answer")
-  return answer.subarray(1)
-}
-
 export class Connection {
   readonly #socket: Socket
   readonly #clientId: Buffer
-  readonly #frames = new Frames()
+  readonly #frames = new Frames((correlationId, answer) => this.#answered(correlationId, answer))
   readonly #waiting = new Map<number, Waiting>()
   #nextCorrelationId = 0
   /** Why the connection has ended. */
@@ -38,6 +32,8 @@ export class Connection {
   /** Requests that wait until nothing holds them back. */
   readonly #heldBack: Array<() => void> = []
   #holds = 0
+  #throttledUntil = 0
+  #throttleTimer: NodeJS.Timeout | undefined
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
   #onIdle: Array<() => void> = []
@@ -122,6 +118,7 @@ export class Connection {
     if (this.#ended !== undefined) return
     this.#ended = why
     clearTimeout(this.#timer)
+    clearTimeout(this.#throttleTimer)
     this.#socket.destroy()
     for (const { reject } of this.#waiting.values()) reject(why)
     this.#waiting.clear()
@@ -156,7 +153,7 @@ export class Connection {
   #read(bytes: Buffer): void {
     if (this.#socket.destroyed) return
     try {
-      this.#frames.read(bytes, (correlationId, answer) => this.#answered(correlationId, answer))
+      this.#frames.read(bytes)
     } catch (error) {
       this.end(failure(Local.connection, `not an answer of Kafka (${(error as Error).message})`))
     }
@@ -169,25 +166,33 @@ export class Connection {
       if (correlationId >= 0 && correlationId < this.#nextCorrelationId) return
       throw new RangeError(`the listener answered request ${correlationId}, which was not sent`)
     }
-    const { request, resolve } = waiting
-    const decoded = request.decode(behindHeader(answer, request.isFlexible))
+    const { request, resolve, sentAt, deadline } = waiting
+    const decoded = request.decode(request.isFlexible ? Handshake.behindTags(answer) : answer)
     this.#waiting.delete(correlationId)
     resolve(decoded.answer)
-    if (decoded.throttleMillis > 0) this.#throttle(decoded.throttleMillis)
+    if (decoded.throttleMillis > 0) this.#throttle(Math.min(decoded.throttleMillis, deadline - sentAt))
     if (this.#waiting.size === 0) for (const callback of this.#onIdle.splice(0)) callback()
   }
 
+  /** A node cannot hold requests back for longer than it may take for an answer. */
   #throttle(millis: number): void {
-    this.hold()
-    const timer = setTimeout(() => this.release(), millis)
-    this.onEnd(() => clearTimeout(timer))
+    const until = performance.now() + millis
+    if (until <= this.#throttledUntil) return
+    if (this.#throttledUntil === 0) this.hold()
+    this.#throttledUntil = until
+    clearTimeout(this.#throttleTimer)
+    this.#throttleTimer = setTimeout(() => {
+      this.#throttledUntil = 0
+      this.release()
+    }, millis)
   }
 
   /** One timer for all requests: it wakes at the earliest deadline that was known when it was set. */
   #wakeAt(deadline: number): void {
     clearTimeout(this.#timer)
     this.#timerAt = deadline
-    this.#timer = setTimeout(() => this.#checkDeadlines(), Math.max(1, Math.ceil(deadline - performance.now())))
+    const millis = Math.min(longestDelayMillis, Math.ceil(deadline - performance.now()))
+    this.#timer = setTimeout(() => this.#checkDeadlines(), millis)
     this.#timer.unref()
   }
 

@@ -6,37 +6,76 @@ const maxAnswerBytes = 256 * 1024 * 1024
 const lengthBytes = 4
 const correlationIdBytes = 4
 
-export class Frames {
-  #pieces: Array<Buffer> = []
-  #have = 0
-  /** Bytes until the next answer, or its length, is whole. */
-  #need = lengthBytes
+/** `answer`: the bytes behind the correlation id. */
+export type OnAnswer = (correlationId: number, answer: Buffer) => void
 
-  /** Calls `onAnswer` for each answer that is whole now, with its bytes behind the correlation id. Throws a RangeError for an impossible length. */
-  read(piece: Buffer, onAnswer: (correlationId: number, answer: Buffer) => void): void {
-    this.#pieces.push(piece)
-    this.#have += piece.length
-    if (this.#have < this.#need) return
-    const bytes = this.#pieces.length === 1 ? piece : Buffer.concat(this.#pieces, this.#have)
-    let at = 0
-    let need = this.#needAt(bytes, at)
-    while (bytes.length - at >= need && need > lengthBytes) {
-      const correlationId = bytes.readInt32BE(at + lengthBytes)
-      onAnswer(correlationId, bytes.subarray(at + lengthBytes + correlationIdBytes, at + need))
-      at += need
-      need = this.#needAt(bytes, at)
-    }
-    this.#pieces = at === bytes.length ? [] : [bytes.subarray(at)]
-    this.#have = bytes.length - at
-    this.#need = need
+const announced = (bytes: Buffer, at: number): number => {
+  const length = bytes.readInt32BE(at)
+  if (length >= correlationIdBytes && length <= maxAnswerBytes) return length
+  throw new RangeError(`the listener announced ${length} bytes`)
+}
+
+export class Frames {
+  readonly #onAnswer: OnAnswer
+  /** The length of the next answer, while it comes in parts. */
+  readonly #length = Buffer.alloc(lengthBytes)
+  #lengthFilled = 0
+  /** The room for an answer that comes in parts. */
+  #answer: Buffer | undefined
+  #answerFilled = 0
+
+  /** `onAnswer` is called for each answer that is whole. */
+  constructor(onAnswer: OnAnswer) {
+    this.#onAnswer = onAnswer
   }
 
-  #needAt(bytes: Buffer, at: number): number {
-    if (bytes.length - at < lengthBytes) return lengthBytes
-    const length = bytes.readInt32BE(at)
-    if (length < correlationIdBytes || length > maxAnswerBytes) {
-      throw new RangeError(`the listener announced ${length} bytes`)
+  /** Throws a RangeError for an impossible length, and what `onAnswer` throws. */
+  read(piece: Buffer): void {
+    for (let at = 0; at < piece.length; )
+      at = this.#answer === undefined ? this.#begin(piece, at) : this.#fill(piece, at)
+  }
+
+  /** Each method takes bytes of `piece` from `at`, and returns where the next ones begin. */
+  #begin(piece: Buffer, at: number): number {
+    const from = at + lengthBytes
+    if (this.#lengthFilled > 0 || from > piece.length) return this.#fillLength(piece, at)
+    const length = announced(piece, at)
+    const to = from + length
+    if (to > piece.length) {
+      this.#expect(length)
+      return from
     }
-    return lengthBytes + length
+    this.#whole(piece.subarray(from, to))
+    return to
+  }
+
+  #fillLength(piece: Buffer, at: number): number {
+    const taken = piece.copy(this.#length, this.#lengthFilled, at)
+    this.#lengthFilled += taken
+    if (this.#lengthFilled === lengthBytes) {
+      this.#lengthFilled = 0
+      this.#expect(announced(this.#length, 0))
+    }
+    return at + taken
+  }
+
+  #expect(length: number): void {
+    this.#answer = Buffer.allocUnsafe(length)
+    this.#answerFilled = 0
+  }
+
+  #fill(piece: Buffer, at: number): number {
+    const answer = this.#answer!
+    const taken = piece.copy(answer, this.#answerFilled, at)
+    this.#answerFilled += taken
+    if (this.#answerFilled === answer.length) {
+      this.#answer = undefined
+      this.#whole(answer)
+    }
+    return at + taken
+  }
+
+  #whole(answer: Buffer): void {
+    this.#onAnswer(answer.readInt32BE(0), answer.subarray(correlationIdBytes))
   }
 }

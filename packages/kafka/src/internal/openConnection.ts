@@ -48,6 +48,14 @@ const versionsOf = async (connection: Connection, timeoutMillis: number): Promis
   throw failure("UNSUPPORTED_VERSION", `the broker answered error ${errorCode} to ApiVersions 2 (Kafka 2.0)`)
 }
 
+const makeReady = async (connection: Connection, settings: Transport.Settings): Promise<Ready> => {
+  const { connectionTimeoutMillis, requestTimeoutMillis, sasl } = settings
+  const timeoutMillis = Math.min(connectionTimeoutMillis, requestTimeoutMillis)
+  const versions = await versionsOf(connection, timeoutMillis)
+  if (sasl !== undefined) await authenticate(connection, sasl, timeoutMillis)
+  return { connection, versions }
+}
+
 /** `onOpening` gets the connection before it is ready, so that it can be closed then. Rejects with a `ClientFailure`. */
 export const openConnection = async (
   address: Transport.Address,
@@ -56,17 +64,14 @@ export const openConnection = async (
   clientId: Buffer,
   onOpening: (connection: Connection) => void
 ): Promise<Ready> => {
-  const { connectionTimeoutMillis, requestTimeoutMillis, sasl } = settings
-  const timeoutMillis = Math.min(connectionTimeoutMillis, requestTimeoutMillis)
-  await sockets.prepare()
-  const connection = await connected(address, settings, sockets, clientId, onOpening)
+  let opened: Connection | undefined
   try {
-    const versions = await versionsOf(connection, timeoutMillis)
-    if (sasl !== undefined) await authenticate(connection, sasl, timeoutMillis)
-    return { connection, versions }
+    await sockets.prepare()
+    opened = await connected(address, settings, sockets, clientId, onOpening)
+    return await makeReady(opened, settings)
   } catch (thrown) {
     const failed = ClientFailure.fromThrown(thrown)
-    connection.end(failed)
+    opened?.end(failed)
     throw failed
   }
 }

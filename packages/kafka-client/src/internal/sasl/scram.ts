@@ -37,12 +37,22 @@ interface Proof {
 const iterationsOf = (text: string | undefined): number => {
   const iterations = Number(text)
   if (Number.isInteger(iterations) && iterations >= minIterations && iterations <= maxIterations) return iterations
-  throw new Error(`the broker wants ${text} iterations, and ${minIterations} to ${maxIterations} are allowed`)
+  throw new Error(
+    `the broker wants ${text?.slice(0, 20)} iterations, and ${minIterations} to ${maxIterations} are allowed`
+  )
+}
+
+/** Throws for what the server may put into each of its messages, and what ends the exchange. */
+const checkGoesOn = (attributes: ReadonlyMap<string, string>): void => {
+  const refusal = attributes.get("e")
+  if (refusal !== undefined) throw new Error(`the broker refused: ${refusal.slice(0, 100)}`)
+  if (attributes.has("m")) throw new Error("the broker wants an extension of SCRAM that this client does not know")
 }
 
 /** The client's answer to the server's first message. */
 const prove = (hash: Hash, password: string, clientFirst: string, nonce: string, serverFirst: string): Proof => {
   const attributes = attributesOf(serverFirst)
+  checkGoesOn(attributes)
   const serverNonce = attributes.get("r") ?? ""
   if (!serverNonce.startsWith(nonce) || serverNonce.length === nonce.length) {
     throw new Error("the broker answered with the nonce of another exchange")
@@ -64,8 +74,7 @@ const prove = (hash: Hash, password: string, clientFirst: string, nonce: string,
 
 const checkServer = (serverFinal: string, expected: Buffer): void => {
   const attributes = attributesOf(serverFinal)
-  const refusal = attributes.get("e")
-  if (refusal !== undefined) throw new Error(`the broker refused: ${refusal}`)
+  checkGoesOn(attributes)
   const given = Buffer.from(attributes.get("v") ?? "", "base64")
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
     throw new Error("the broker did not prove that it knows the password")
