@@ -164,7 +164,7 @@ describe("the workspace", () => {
       ...Array.from({ length: 2 }, () => "kafka-client/src/internal/session/consumerSession.ts: performance.now("),
       ...Array.from({ length: 2 }, () => "kafka/src/internal/authentication.ts: performance.now("),
       "kafka/src/internal/authentication.ts: setTimeout(",
-      ...Array.from({ length: 4 }, () => "kafka/src/internal/connection.ts: performance.now("),
+      ...Array.from({ length: 5 }, () => "kafka/src/internal/connection.ts: performance.now("),
       ...Array.from({ length: 2 }, () => "kafka/src/internal/connection.ts: setTimeout("),
       "kafka/src/internal/openConnection.ts: setTimeout(",
       "kafkajs/src/internal/kafkajsFailure.ts: Date.now",

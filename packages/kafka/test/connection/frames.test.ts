@@ -15,10 +15,10 @@ const collected = () => {
   return { answers, frames: new Frames((correlationId, body) => answers.push({ correlationId, body })) }
 }
 
-/** Cuts bytes at the given places. */
+/** Cuts bytes at the given positions. */
 const piecesOf = (bytes: Buffer, cuts: ReadonlyArray<number>): ReadonlyArray<Buffer> => {
-  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
-  return places.slice(1).map((to, index) => bytes.subarray(places[index], to))
+  const positions = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
+  return positions.slice(1).map((to, index) => bytes.subarray(positions[index], to))
 }
 
 describe("frames", () => {

@@ -39,7 +39,7 @@ export const frame = (correlationId: number, body: Buffer): Buffer =>
 
 const apiVersionsBody = new Writer().int16(0).int32(1).int16(apiKey.metadata).int16(0).int16(5).int32(0).body.bytes
 
-/** What a node says that has authenticated a client for `lifeMillis`. */
+/** The behaviour of a node that has authenticated a client for `lifeMillis`. */
 export const authenticated = (lifeMillis: number): Buffer =>
   new Writer().int16(0).nullableString(null).int32(0).int64(BigInt(lifeMillis)).body.bytes
 
@@ -134,7 +134,7 @@ export const clientOf = Effect.fnUntraced(function* (node: ScriptedNode, setting
   return { client, transport }
 })
 
-/** What a promise rejects with. */
+/** The failure that a promise rejects with. */
 export const failureOf = (
   promise: Promise<unknown>
 ): Effect.Effect<{ type: string; detail: string; waitedMillis?: number }> =>
