@@ -5,31 +5,27 @@
  * each key is the key's (`lockScan.ts`).
  */
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
-import type { Broker } from "../../Broker.ts"
 import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
+import * as Clocks from "../base/clocks.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as SourceRetention from "../retry/sourceRetention.ts"
 import * as Claims from "./claims.ts"
 import { Entry } from "./entry.ts"
 import * as LockCopies from "./lockCopies.ts"
 import { type Found, highestOf, LockScan, lastCopy } from "./lockScan.ts"
+import { readAgain } from "./readAgain.ts"
 import { Unit } from "./unit.ts"
 import type { UnitOptions } from "./unitOptions.ts"
 
-export interface BeginOptions extends Omit<UnitOptions, "epoch"> {
-  readonly broker: Broker["Service"]
+export interface BeginOptions extends Omit<UnitOptions, "epoch" | "elapsedMillis"> {
   readonly generation: number
   /** Whether an operator has accepted that locks of another incarnation of the source keep nothing back: their records are retried without order. */
   readonly acceptsLoss: () => boolean
   /** The unit cannot begin yet, and why. It is tried again. */
   readonly onProblem: (problem: string) => void
 }
-
-/** Waits between two attempts to begin: 100 ms doubling up to 5 s. */
-const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
 
 /** Units that begin at about the same time share one look at the configuration of their source. */
 const retentionMillis = 3_000
@@ -38,7 +34,7 @@ const retentionMillis = 3_000
 export const begin = (options: BeginOptions): Effect.Effect<Unit> =>
   Effect.scoped(attempt(options)).pipe(
     Effect.tapError((error) => Effect.sync(() => options.onProblem(error.message))),
-    Effect.retry(again),
+    Effect.retry(readAgain),
     Effect.orDie
   )
 
@@ -53,7 +49,7 @@ const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
   // Before the claims: an operator may take days, and each attempt would write them anew.
   yield* withoutStrangers(options, scans)
   const epoch = Claims.epochAfter(Math.max(0, ...scans.map((scan) => scan.highest)), generation)
-  const unitOptions: UnitOptions = { ...options, epoch }
+  const unitOptions: UnitOptions = { ...options, epoch, elapsedMillis: Clocks.stopwatch(options.clock) }
   yield* Effect.forEach(
     scans,
     (scan) => Effect.flatMap(claim(unitOptions, scan), (at) => scan.readTo(reader, at + 1n)),

@@ -11,6 +11,7 @@ import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
+import * as Detached from "./detached.ts"
 import { textOf } from "./entry.ts"
 
 export interface LockScanOptions {
@@ -30,6 +31,7 @@ export interface LockScanOptions {
 /** A key's lock as it was found, and where. */
 export interface Found {
   readonly lock: OrderHeaders.Lock
+  /** Without its value: there may be as many locks as keys, and nobody asks for their bodies. */
   readonly record: ConsumerRecord
   readonly part: number
 }
@@ -99,7 +101,7 @@ export class LockScan {
     // Nothing may come behind what is done: a lock without a record stands at the end then.
     if (read.offset >= (read.kind === "next" ? sourceEnd() + 1n : sourceEnd())) return
     const key = textOf(record.key!)
-    const found = { lock: read, record, part: this.part }
+    const found = { lock: read, record: Detached.of({ ...record, value: null }), part: this.part }
     if (read.epoch === this.#inForce) {
       this.last.set(key, record.offset)
       keepHigher(this.best, key, found)

@@ -65,10 +65,9 @@ export class Locks {
 
   /** Whether the lock is to be moved to what is done. */
   mustRoll(entry: Entry): boolean {
-    const { main, clock } = this.#options
-    if (main.stopping || entry.move !== undefined || !entry.hasFollowers) return false
-    const sinceMillis = clock.currentTimeMillisUnsafe() - entry.lockedMillis
-    return entry.handledSince >= rollAfter.followers || (entry.handledSince > 0 && sinceMillis >= rollAfter.millis)
+    const { main, elapsedMillis } = this.#options
+    if (main.stopping || entry.move !== undefined || !entry.hasFollowers || entry.handledSince === 0) return false
+    return entry.handledSince >= rollAfter.followers || elapsedMillis() - entry.lockedMillis >= rollAfter.millis
   }
 
   /** Publishes a lock at what is done, and finishes the one before when it is acknowledged. */
@@ -76,16 +75,15 @@ export class Locks {
     return this.#publish(entry, { kind: "next", offset: entry.doneTo, part: 1 })
   }
 
-  /** Moves the lock of a key that does not drain to the end of a retry topic, as it is. */
-  renew(entry: Entry): Effect.Effect<boolean> {
-    const { held, offset, part } = entry
-    return held === undefined ? this.roll(entry) : this.#publish(entry, { kind: "held", offset, part })
+  /** Moves the lock of a key that does not drain to the end of a retry topic, as it is: with its record where that is held. */
+  renew(entry: Entry, held?: ConsumerRecord): Effect.Effect<boolean> {
+    const { offset, part } = entry
+    return held === undefined ? this.roll(entry) : this.#publish(entry, { kind: "held", offset, part }, held)
   }
 
   /** Publishes a lock by itself: also while the unit is given up. */
-  #publish(entry: Entry, to: LockTarget): Effect.Effect<boolean> {
+  #publish(entry: Entry, to: LockTarget, record?: ConsumerRecord): Effect.Effect<boolean> {
     return Effect.suspend(() => {
-      const record = to.kind === "held" ? entry.held : undefined
       const copy = this.#lockCopy(entry, to, LockCopies.make(this.#options, entry, to, record))
       const move = entry.move!
       return Effect.map(LockCopies.publish(this.#options, copy), (isAcknowledged) => {
@@ -136,8 +134,9 @@ export class Locks {
     entry.awaitsLetter = false
     entry.isIdle = false
     entry.held = undefined
+    entry.awaitsHead = false
     entry.move = move
-    entry.lockedMillis = this.#options.clock.currentTimeMillisUnsafe()
+    entry.lockedMillis = this.#options.elapsedMillis()
     entry.handledSince = 0
     entry.stuckSinceMillis = undefined
     this.#options.counts.locks[kind]++
