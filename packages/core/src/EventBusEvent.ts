@@ -5,7 +5,7 @@
 import type { RequiredAcl, UnreadableBatch } from "./Broker.ts"
 import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { RetryProgress } from "./ConsumerRecord.ts"
+import type { RecordPosition, RetryProgress } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
@@ -41,6 +41,8 @@ export interface Target {
   readonly attempt?: number
   /** Set for a dead letter topic: why. */
   readonly reason?: DeadLetterReason
+  /** Set when the record waits in the retry topic for an operator, and its key behind it (`perKey.onDeadLetter: "hold"`): its place in the source, by which a decision names it. */
+  readonly heldAt?: RecordPosition
 }
 
 /** A retry or dead letter topic that other groups use, too. */

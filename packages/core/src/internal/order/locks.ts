@@ -37,7 +37,7 @@ export class Locks {
 
   /** The result with what makes its copy the lock of the key; a dead letter stays one, unless the binding holds it. */
   moveOn(entry: Entry, offset: bigint, result: ResultWithCopy): ResultWithCopy {
-    const { definition } = this.#options
+    const { definition, main } = this.#options
     if (result.settlement === "Routed") {
       const part = definition.tiers.topics.findIndex(({ topic }) => topic === result.copy.topic) + 1
       return { ...result, copy: this.#lockCopy(entry, { kind: "retry", offset, part }, result.copy) }
@@ -46,9 +46,10 @@ export class Locks {
       const part = definition.tiers.topics.length
       const copy = LockCopies.held(this.#options, result.copy)
       const { topic, last: tier } = definition.tiers.topics[part - 1]!
+      const heldAt = { topic: main.topic, partition: main.partition, offset }
       return {
         ...{ ...result, settlement: "Routed" },
-        target: { topic, tier, attempt: definition.tiers.deliveries(tier) },
+        target: { topic, tier, attempt: definition.tiers.deliveries(tier), heldAt },
         copy: this.#lockCopy(entry, { kind: "held", offset, part }, copy)
       }
     }
