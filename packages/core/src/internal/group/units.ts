@@ -204,6 +204,6 @@ const beginUnit = (
       }),
     onRefused: (record, target, error, attempt) =>
       reportPublishFailed(context, main, record, { topic: target, isDeadLetter: false }, error, attempt),
-    onProblem: (problem) => seat.failed(problem)
+    onProblem: (problem) => seat.failed(problem) && report(context, main, { _tag: "UnitWaits", problem })
   })
 }

@@ -17,6 +17,13 @@ export interface BehindKeys {
   readonly keys: number
 }
 
+/** A unit of order per key could not begin, and tries again: nothing of its partitions is handled meanwhile. Once for each problem. */
+export interface UnitWaits {
+  readonly _tag: "UnitWaits"
+  /** Why, as health shows it after 15 seconds (`UnitIncomplete`). */
+  readonly problem: string
+}
+
 /** The retention of a source cannot be read. */
 export interface RetentionUnknown {
   readonly _tag: "RetentionUnknown"

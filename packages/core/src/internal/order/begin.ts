@@ -9,12 +9,14 @@ import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
 import * as Clocks from "../base/clocks.ts"
+import { pluralize } from "../base/pluralize.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as SourceRetention from "../retry/sourceRetention.ts"
 import * as Claims from "./claims.ts"
 import { Entry } from "./entry.ts"
 import * as LockCopies from "./lockCopies.ts"
 import { type Found, highestOf, LockScan, lastCopy } from "./lockScan.ts"
+import { LostOffsets } from "./lostOffsets.ts"
 import { readAgain } from "./readAgain.ts"
 import { Unit } from "./unit.ts"
 import type { UnitOptions } from "./unitOptions.ts"
@@ -24,7 +26,7 @@ export interface BeginOptions extends Omit<UnitOptions, "epoch" | "elapsedMillis
   /** Whether an operator has accepted that locks of another incarnation of the source keep nothing back: their records are retried without order. */
   readonly acceptsLoss: () => boolean
   /** The unit cannot begin yet, and why. It is tried again. */
-  readonly onProblem: (problem: string) => void
+  readonly onProblem: (problem: string) => unknown
 }
 
 /** Units that begin at about the same time share one look at the configuration of their source. */
@@ -32,17 +34,23 @@ const retentionMillis = 3_000
 
 /** Begins a unit, however long that takes. */
 export const begin = (options: BeginOptions): Effect.Effect<Unit> =>
-  Effect.scoped(attempt(options)).pipe(
-    Effect.tapError((error) => Effect.sync(() => options.onProblem(error.message))),
+  Effect.suspend(() => {
+    const lost = new LostOffsets(options.clock)
+    return begun(Effect.scoped(attempt(options, lost)), options)
+  })
+
+const begun = (trying: Effect.Effect<Unit, BrokerError>, { onProblem }: BeginOptions): Effect.Effect<Unit> =>
+  trying.pipe(
+    Effect.tapError((error) => Effect.sync(() => onProblem(error.message))),
     Effect.retry(readAgain),
     Effect.orDie
   )
 
-const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
+const attempt = Effect.fnUntraced(function* (options: BeginOptions, lost: LostOffsets) {
   const { broker, generation, tiers } = options
   if (options.parks) yield* keptForLongEnough(options)
   const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
-  const scans = tiers.map((partition, index) => scanOf(options, partition, index + 1))
+  const scans = tiers.map((partition, index) => scanOf(options, lost, partition, index + 1))
   yield* Effect.forEach(scans, (scan, index) => scan.readTo(reader, tiers[index]!.log.end), {
     concurrency: "unbounded"
   })
@@ -64,10 +72,16 @@ const withoutStrangers = ({ main, acceptsLoss }: BeginOptions, scans: ReadonlyAr
   return strangers.length === 0 || acceptsLoss() ? Effect.void : Effect.fail(ofAnotherTopic(main, strangers))
 }
 
-const scanOf = ({ definition, bond, main }: BeginOptions, partition: Partition, part: number): LockScan =>
+const scanOf = (
+  { definition, bond, main }: BeginOptions,
+  lost: LostOffsets,
+  partition: Partition,
+  part: number
+): LockScan =>
   new LockScan({
     ...{ at: partition, part, from: partition.position(), epoch: committedEpoch(partition) },
-    ...{ groups: definition, bond, sourceEnd: () => main.log.end }
+    ...{ groups: definition, bond },
+    isLost: (lock, at) => lost.has(`${part}@${at}`, main.log.end, lock)
   })
 
 /** The source keeps a record at least twice as long as a key can wait. Where its configuration cannot be read, nobody knows, and the unit begins. */
@@ -108,7 +122,7 @@ const ofAnotherTopic = (main: TopicPartition, strangers: ReadonlyArray<string>):
   new UnexpectedBrokerError({
     operation: `Taking over the parked keys of ${main.topic}-${main.partition}`,
     code: "OTHER_INCARNATION",
-    detail: `${strangers.length} locks belong to another incarnation of the topic, or to another cluster (${strangers[0]}). Their offsets do not lead to the records that they keep back`,
+    detail: `${pluralize(strangers.length, "lock")} of another incarnation of the topic, or of another cluster (${strangers[0]}): their offsets do not lead to the records that they keep back`,
     retryable: true
   })
 
@@ -117,7 +131,11 @@ const committedEpoch = (partition: Partition): number =>
   partition.commitText.epochAt(partition.position(), undefined) ?? 0
 
 const tableOf = (options: UnitOptions, scans: ReadonlyArray<LockScan>): Unit => {
-  const unit = new Unit(options, options.tiers.map(committedEpoch))
+  const unit = new Unit(
+    options,
+    options.tiers.map(committedEpoch),
+    scans.map((scan) => scan.lost)
+  )
   for (const { part, claims } of scans) for (const { at, epoch } of claims) unit.claims[part - 1]!.add(at, epoch)
   for (const [key, found] of highestOf(scans, options.main.position()))
     unit.table.add(entryOf(options, unit, key, found, scans))

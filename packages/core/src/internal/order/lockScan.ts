@@ -24,8 +24,8 @@ export interface LockScanOptions {
   readonly epoch: number
   readonly groups: CopyOwner.Groups
   readonly bond: OrderHeaders.Bond
-  /** One past the last offset of the source: a lock there, or behind it, is of another log. */
-  readonly sourceEnd: () => bigint
+  /** Whether the source does not have the offset of a lock, at this place of the retry partition: the lock is of another log. */
+  readonly isLost: (lock: OrderHeaders.Lock, at: bigint) => boolean
 }
 
 /** A key's lock as it was found, and where. */
@@ -49,8 +49,10 @@ export class LockScan {
   /** By key: the offset of its last void lock. */
   readonly lastVoid = new Map<string, bigint>()
   readonly claims: Array<{ readonly at: bigint; readonly epoch: number }> = []
-  /** The bonds of locks of another incarnation of the source, or of another cluster. */
+  /** Locks of another incarnation of the source, or of another cluster: the bond of each, or its offset, which the source does not have. */
   readonly strangers: Array<string> = []
+  /** Where those lie whose offset the source does not have. */
+  readonly lost = new Set<bigint>()
   readonly #options: LockScanOptions
   #inForce: number
   #next: bigint
@@ -83,7 +85,7 @@ export class LockScan {
   }
 
   #take(record: ConsumerRecord): void {
-    const { groups, bond, sourceEnd } = this.#options
+    const { groups, bond, isLost } = this.#options
     if (CopyOwner.foreign(record, groups) !== undefined) return
     const read = OrderHeaders.read(record, bond)
     if (read === undefined) return
@@ -98,8 +100,11 @@ export class LockScan {
       return
     }
     if (!OrderHeaders.isLock(read)) return
-    // Nothing may come behind what is done: a lock without a record stands at the end then.
-    if (read.offset >= (read.kind === "next" ? sourceEnd() + 1n : sourceEnd())) return
+    if (isLost(read, record.offset)) {
+      this.strangers.push(`offset ${read.offset}, which the source does not have`)
+      this.lost.add(record.offset)
+      return
+    }
     const key = textOf(record.key!)
     const found = { lock: read, record: Detached.of({ ...record, value: null }), part: this.part }
     if (read.epoch === this.#inForce) {

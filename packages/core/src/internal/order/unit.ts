@@ -39,12 +39,15 @@ export class Unit {
   /** Runs an effect beside the loops of the partitions. */
   onBeside: (effect: Effect.Effect<unknown>) => void = () => {}
   readonly #slots: Slots
+  readonly #lost: ReadonlyArray<ReadonlySet<bigint>>
   /** Open once everything is said that is done. Undefined until the unit is given up. */
   #givenUp: Latch.Latch | undefined
 
-  constructor(options: UnitOptions, epochs: ReadonlyArray<number>) {
+  /** `lost`: of each retry topic, the locks whose offset the source does not have. An operator has accepted that: their records are retried without order. */
+  constructor(options: UnitOptions, epochs: ReadonlyArray<number>, lost: ReadonlyArray<ReadonlySet<bigint>> = []) {
     const { main, tiers, bodies, parkedRoom, committer } = options
     this.options = options
+    this.#lost = lost
     this.claims = tiers.map((_, index) => new Claims(epochs[index] ?? 0))
     this.table = new KeyTable({ main, bodies, parkedRoom })
     this.#slots = new Slots([main, ...tiers], committer)
@@ -134,7 +137,7 @@ export class Unit {
   takeTier(part: number, record: ConsumerRecord, sequence: number): boolean {
     const read = OrderHeaders.read(record, this.options.bond)
     const slot = { part, sequence }
-    if (read === undefined || read.kind === "stranger") {
+    if (read === undefined || read.kind === "stranger" || this.#lost[part - 1]?.has(record.offset)) {
       return OrderHeaders.isForNoHandler(record) && this.#pass(slot)
     }
     if (read.kind === "claim") {
