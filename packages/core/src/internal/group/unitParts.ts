@@ -52,7 +52,7 @@ export class UnitParts {
     this.unit = unit
     for (const partition of this.parts.values()) {
       const part = unit === undefined ? -1 : [unit.options.main, ...unit.options.tiers].indexOf(partition)
-      if (unit === undefined) partition.commitText.forgetEpoch()
+      if (unit === undefined) partition.commitText.forgetOrder()
       else partition.order = unit.parts[part]
       partition.awaitsUnit = undefined
       partition.removeReason("order")

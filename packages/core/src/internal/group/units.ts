@@ -204,6 +204,7 @@ const beginUnit = (
       }),
     onRefused: (record, target, error, attempt) =>
       reportPublishFailed(context, main, record, { topic: target, isDeadLetter: false }, error, attempt),
+    onLocksGone: (gone) => report(context, main, { _tag: "LocksGone", ...gone, to: main.position() }),
     onProblem: (problem) => seat.failed(problem) && report(context, main, { _tag: "UnitWaits", problem })
   })
 }

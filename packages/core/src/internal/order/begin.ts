@@ -21,10 +21,19 @@ import { readAgain } from "./readAgain.ts"
 import { Unit } from "./unit.ts"
 import type { UnitOptions } from "./unitOptions.ts"
 
+interface LocksLost {
+  /** The retry topics. */
+  readonly topics: ReadonlyArray<string>
+  readonly keys: number
+  readonly from: bigint
+}
+
 export interface BeginOptions extends Omit<UnitOptions, "epoch" | "elapsedMillis"> {
   readonly generation: number
   /** Whether an operator has accepted that locks of another incarnation of the source keep nothing back: their records are retried without order. */
   readonly acceptsLoss: () => boolean
+  /** Locks are gone that the last owner had: of so many keys at most, which waited from this offset of the source on. */
+  readonly onLocksGone: (gone: LocksLost) => void
   /** The unit cannot begin yet, and why. It is tried again. */
   readonly onProblem: (problem: string) => unknown
 }
@@ -64,8 +73,18 @@ const attempt = Effect.fnUntraced(function* (options: BeginOptions, lost: LostOf
     { concurrency: "unbounded" }
   )
   yield* withoutStrangers(options, scans)
-  return tableOf(unitOptions, scans)
+  const unit = tableOf(unitOptions, scans)
+  reportLost(options, unit)
+  return unit
 })
+
+/** Nobody has read a retry topic meanwhile, and locks in front of its position are gone with what they kept back. The group's last commit of the source says how many keys were parked. */
+const reportLost = ({ main, tiers, onLocksGone }: BeginOptions, { table }: Unit): void => {
+  const topics = tiers.filter((tier) => formerOrder(tier).isCutOff).map(({ topic }) => topic)
+  const { parked } = formerOrder(main)
+  const keys = (parked?.keys ?? 0) - table.size
+  if (parked !== undefined && topics.length > 0 && keys > 0) onLocksGone({ topics, keys, from: parked.from })
+}
 
 const withoutStrangers = ({ main, acceptsLoss }: BeginOptions, scans: ReadonlyArray<LockScan>) => {
   const strangers = scans.flatMap((scan) => scan.strangers)
@@ -126,9 +145,10 @@ const ofAnotherTopic = (main: TopicPartition, strangers: ReadonlyArray<string>):
     retryable: true
   })
 
+const formerOrder = (partition: Partition) => partition.commitText.ofOrder(partition.position(), undefined)
+
 /** The epoch in force at the committed offset. */
-const committedEpoch = (partition: Partition): number =>
-  partition.commitText.epochAt(partition.position(), undefined) ?? 0
+const committedEpoch = (partition: Partition): number => formerOrder(partition).epoch ?? 0
 
 const tableOf = (options: UnitOptions, scans: ReadonlyArray<LockScan>): Unit => {
   const unit = new Unit(
