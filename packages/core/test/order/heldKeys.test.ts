@@ -1,4 +1,4 @@
-/** What a key keeps in memory while its record waits for an operator. */
+/** The memory of a key whose record waits for an operator. */
 import { assert, describe, it } from "@effect/vitest"
 import type { ConsumerRecord } from "@eventbus/core"
 import { Clock, Effect } from "effect"

@@ -82,7 +82,7 @@ export interface Start extends TopicPartition {
   readonly metadata: string | undefined
   /** The former owner had finished these records behind the committed offset, as its commit says; undefined when it says nothing. */
   readonly finishedAhead?: string | undefined
-  /** What is known about order per key from the former owner. */
+  /** The former owner's knowledge about order per key. */
   readonly ofOrder?: OfOrder | undefined
   readonly logEnd: bigint
 }

@@ -117,7 +117,7 @@ const finishedBehind = (
   return commit && CommitMetadata.finishedOf(commit, topicOfLog)
 }
 
-/** What the group's commit of this partition says about order per key. */
+/** The part of the group's commit of this partition that is about order per key. */
 const orderOf = (commits: Assigned["commits"], { topic, partition }: AssignedPartition): OfOrder => {
   const commit = commits.find((each) => each.topic === topic && each.partition === partition)
   const { epoch, parked } = CommitMetadata.parse(commit?.metadata ?? "")

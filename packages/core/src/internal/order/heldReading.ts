@@ -1,5 +1,5 @@
 /**
- * Reads held records again. A held record may wait for days, and there may be as many as `maxParkedKeys`: memory has only their places. Counting their bodies in `maxParkedBytes` would
+ * Reads held records again. A held record may wait for days, and there may be as many as `maxParkedKeys`: memory has only where they lie. Counting their bodies in `maxParkedBytes` would
  * leave the followers of other keys no room for those days.
  *
  * A record that its retry topic has lost is taken from its source, without the story of its failure.

@@ -1,10 +1,10 @@
 /**
- * The text beside the committed offsets of one assignment. What it says about order per key changes with the offset; all else stays.
+ * The text beside the committed offsets of one assignment. Its part about order per key changes with the offset; all else stays.
  */
 import * as CommitMetadata from "./commitMetadata.ts"
 import type { OrderedPart } from "./orderedPart.ts"
 
-/** What is known about order per key from the former owner's commit, or from a former unit. */
+/** The knowledge about order per key of the former owner, from its commit, or of a former unit. */
 export interface OfOrder extends Pick<CommitMetadata.CommitMetadata, "epoch" | "parked"> {
   /** Whether reading starts behind what the group had committed, or where it had committed nothing: locks may be gone. */
   readonly isCutOff?: boolean

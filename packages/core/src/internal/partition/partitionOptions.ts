@@ -23,7 +23,7 @@ export interface PartitionOptions extends Assigned {
   readonly committed: bigint
   /** Text that each commit of the partition carries. */
   readonly metadata?: string | undefined
-  /** What is known about order per key from the former owner. */
+  /** The former owner's knowledge about order per key. */
   readonly ofOrder?: OfOrder | undefined
   /** The former owner had finished these records behind the committed offset, as its commit says. */
   readonly finishedAhead?: string | undefined
