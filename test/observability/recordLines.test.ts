@@ -404,6 +404,35 @@ describe("OPS-23 the log line of a record that was not handled", () => {
       assert.isBelow(yield* readsAt("orders", "Error"), yield* readsAt("other", "Warn"))
     })
   )
+
+  for (const logKeys of [false, true]) {
+    logged(
+      `OPS-23 PKO-05 a record that is held says so: ${logKeys ? "which key waits" : "where the key is that waits"}, and how it goes on`,
+      ({ records }) =>
+        Effect.gen(function* () {
+          yield* createTopics
+          yield* append("orders", 0, ["bad"])
+          yield* start(
+            Binding.make("orders", {
+              ...{ ...failing, logKeys, orderingMode: "PER_KEY", perKey: { onDeadLetter: "hold" } },
+              ...{
+                retry: RetryPolicy.tiered({ tiers: ["10 seconds"] }),
+                onError: { GatewayDown: Route.deadLetter("no") }
+              }
+            })
+          )
+          yield* advance("1 second")
+          const [line = assert.fail(), ...more] = records()
+          const key = logKeys ? "key 'k0'" : "the key"
+          assert.strictEqual(
+            firstLine(line)!.replace(/^.*\] /, ""),
+            `Record held in orders.retry-1 after attempt 1 of 12, and ${key} of orders-0@0 waits behind it until an operator decides ('eventbus parked retry orders 0@0', or 'skip'), original orders-0@0: GatewayDown: 503 from the gateway${logKeys ? " key=k0" : ""}`
+          )
+          assert.match(line, /\nGatewayDown: 503 from the gateway\n {4}at /)
+          assert.deepStrictEqual(more, [])
+        })
+    )
+  }
 })
 
 describe("OPS-23 lines of the connector name their binding", () => {

@@ -28,6 +28,17 @@ export const NewestFailure = Schema.Struct({
 })
 export type NewestFailure = typeof NewestFailure.Type
 
+/** The keys of a binding whose record waits for an operator (`orderingMode: "PER_KEY"`), in the partitions of this process. */
+export const HeldKeys = Schema.Struct({
+  /** How many keys are held. */
+  count: Schema.Int,
+  /** The record that has held its key for longest, by its place in the source, as `{topic}-{partition}@{offset}`. */
+  oldest: Schema.String,
+  /** Since when the key of the oldest is parked. */
+  since: Schema.String
+})
+export type HeldKeys = typeof HeldKeys.Type
+
 /** The fields of a binding in a list that say what waits and what has failed. */
 export const alerts = {
   /** The part of `lag` that waits in retry topics, by topic. Absent where `lag` is, and where none of its partitions is that of a retry topic. */
@@ -35,5 +46,7 @@ export const alerts = {
   /** Absent while nothing has failed since the process started, and where `outside` is there: only the processes that run the binding know it. */
   newestFailure: optional(NewestFailure),
   /** How many records, or batches that cannot be read, wait for the decision of an operator in this process. Absent while none does. */
-  undecided: optional(Schema.Int)
+  undecided: optional(Schema.Int),
+  /** Absent while no key is held in this process. `GET .../parked` lists those of all processes. */
+  heldKeys: optional(HeldKeys)
 } as const

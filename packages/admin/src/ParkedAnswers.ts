@@ -44,6 +44,8 @@ export const AllParked = Schema.Struct({
   keys: Schema.Array(ParkedKey),
   /** How many keys there are in each state, on all pages together. */
   counts: Schema.Struct({ held: Schema.Number, waiting: Schema.Number, draining: Schema.Number }),
+  /** That of the binding. Only `PER_KEY` parks keys: with another one, these are those that were parked before. */
+  orderingMode: Schema.String,
   /** Asks for the page behind this one. Absent on the last page. */
   next: optional(Schema.String)
 })

@@ -146,6 +146,22 @@ describe("eventbus --url", () => {
     })
   )
 
+  it.live("PKO-08 parked says of a binding that does not keep the order of each key that it parks none", () =>
+    Effect.gen(function* () {
+      const orders = Binding.make("orders", {
+        ...{ topic: "orders", groupId: "billing", value: Serde.string, handler: () => Effect.void },
+        retry: RetryPolicy.tiered({ tiers: ["1 hours"] })
+      })
+      const { context } = yield* start({ bindings: [orders] })
+      const url = yield* served(yield* Effect.provideContext(AdminWeb.make({ authorizer: everything }), context))
+      const parked = (...args: ReadonlyArray<string>) =>
+        withToken(token, "parked", "list", "orders", ...args, "--url", url)
+      const mode = JSON.parse((yield* parked("--json")).out).orderingMode
+      assert.strictEqual((yield* parked()).out, `The binding parks no keys: its orderingMode is ${mode}\n`)
+      assert.match(mode, /^RELAXED/)
+    })
+  )
+
   it.live("OPS-22 every answer about dead letters is that of the same command on the cluster", () =>
     Effect.gen(function* () {
       const { dlt, direct } = yield* withLetters("one", "lost")

@@ -4,6 +4,7 @@ import { AdminWeb, Authorizer } from "@eventbus/admin"
 import { Binding, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Effect, Redacted, Schema } from "effect"
 import { callOf, eventually, start, token } from "../../admin/test/api.ts"
+import { held } from "../../admin/test/parkedOrders.ts"
 import { withToken } from "./eventbus.ts"
 import { served } from "./served.ts"
 
@@ -100,6 +101,31 @@ describe("eventbus status", () => {
       assert.deepStrictEqual([wrong.status, wrong.body.issues[0].path], [400, "messages"])
       const seen = yield* eventually(admin.audit({}), ({ entries }) => entries.length > 0)
       assert.isTrue(seen.entries.every(({ by }) => by === "on-call"))
+    })
+  )
+
+  it.live("OPS-22 PKO-07 says how many keys are held, and which has been held for longest", () =>
+    Effect.gen(function* () {
+      const { context, memory, failing } = yield* held()
+      const url = yield* served(yield* Effect.provideContext(AdminWeb.make({ authorizer }), context))
+      const status = (...args: ReadonlyArray<string>) => withToken(token, "status", ...args, "--url", url)
+      failing.add("c1")
+      const bytes = (text: string) => new TextEncoder().encode(text)
+      yield* memory.append("orders", 0, [{ key: bytes("customer-c"), value: bytes("c1") }])
+      const { code, out } = yield* eventually(status(), ({ out }) => out.includes("2 keys are held"))
+      assert.strictEqual(code, 0)
+      const [, since] =
+        /^ {2}2 keys are held, the oldest since (\S+Z) by orders-0@0: 'eventbus parked list orders' lists them$/m.exec(
+          out
+        ) ?? []
+      const [{ heldKeys }] = JSON.parse((yield* status("--json")).out).bindings
+      assert.deepStrictEqual(heldKeys, { count: 2, oldest: "orders-0@0", since })
+      failing.clear()
+      yield* Effect.forEach(["0@0", "0@3"], (position) =>
+        withToken(token, "parked", "retry", "orders", position, "--url", url, "--reason", "INC-1204")
+      )
+      yield* eventually(status("--json"), ({ out }) => JSON.parse(out).bindings[0].heldKeys === undefined)
+      assert.notInclude((yield* status()).out, "held")
     })
   )
 })

@@ -5,18 +5,18 @@
 import type { RequiredAcl, UnreadableBatch } from "./Broker.ts"
 import type { BrokerError, InstanceFenced } from "./BrokerError.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { RetryProgress } from "./ConsumerRecord.ts"
+import type { RecordPosition, RetryProgress } from "./ConsumerRecord.ts"
 import type { DeadLetterRecord } from "./DeadLetterRecord.ts"
 import type { ContainerState, DltPublish } from "./EventBusError.ts"
 import type { DeadLetterReason, Failure } from "./Failure.ts"
-import type { BehindKeys, RetentionUnknown } from "./internal/observe/behindKeys.ts"
+import type { BehindKeys, LocksGone, RetentionUnknown, UnitWaits } from "./internal/observe/behindKeys.ts"
 import type { DecisionEvent } from "./internal/observe/decisionEvent.ts"
 import type { OfBinding, OfConsumer, OfPartition, OfRecord } from "./internal/observe/eventSubjects.ts"
 import type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 import type { Report } from "./Replay.ts"
 import type { PauseReason } from "./Snapshot.ts"
 
-export type { BehindKeys, KeyBehind, RetentionUnknown } from "./internal/observe/behindKeys.ts"
+export type { BehindKeys, KeyBehind, LocksGone, RetentionUnknown, UnitWaits } from "./internal/observe/behindKeys.ts"
 export type { DecisionEvent } from "./internal/observe/decisionEvent.ts"
 export type { UnreadableEvent } from "./internal/observe/unreadableEvent.ts"
 
@@ -41,6 +41,8 @@ export interface Target {
   readonly attempt?: number
   /** Set for a dead letter topic: why. */
   readonly reason?: DeadLetterReason
+  /** Set when the record waits in the retry topic for an operator, and its key behind it (`perKey.onDeadLetter: "hold"`): its place in the source, by which a decision names it. */
+  readonly heldAt?: RecordPosition
 }
 
 /** A retry or dead letter topic that other groups use, too. */
@@ -213,6 +215,7 @@ export type EventBusEvent =
         /** Why: the topic's retention, a newer record of the key in a compacted topic, a new topic under the same name, a committed offset that never existed, or a topic that was deleted, or deleted and made again, while records waited in it. */
         readonly cause: "retention" | "compaction" | "log-replaced" | "invalid-commit" | "topic-deleted"
       })
+  | (OfPartition & (UnitWaits | LocksGone))
   /** A record batch cannot be read, or an operator passed it. */
   | (OfPartition & UnreadableEvent)
   /** The partition is not fetched from now. */

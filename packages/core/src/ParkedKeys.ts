@@ -103,6 +103,8 @@ export type Decide = (
 
 /** The parked keys of a binding, on its cluster, in whatever state the binding is and whichever process owns their partitions. */
 export interface ParkedKeys {
+  /** The `orderingMode` of the binding. Only `PER_KEY` parks keys: with another one, `list` has those that were parked before, and they go on in order. */
+  readonly orderingMode: string
   /**
    * All parked keys of the group: those that are held first, and of each state those that have waited longest. Reads the retry topics once, from the group's committed offsets to their ends.
    * A list does not show the work of another process since its last commit.

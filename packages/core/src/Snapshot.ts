@@ -115,6 +115,14 @@ export interface ParkedCounts {
   readonly followers: number
   /** Since when the oldest of them is parked, epoch milliseconds; undefined without any. */
   readonly oldestSinceMillis: number | undefined
+  /** The held key that has been parked for longest; undefined without any. */
+  readonly oldestHeld: OldestHeldKey | undefined
+}
+
+/** The place in the source of the record that holds a key. */
+export interface OldestHeldKey extends RecordPosition {
+  /** Since when the key is parked, epoch milliseconds. */
+  readonly sinceMillis: number
 }
 
 /** The records of a binding that wait for its circuit breaker. */

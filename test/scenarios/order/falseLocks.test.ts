@@ -110,4 +110,27 @@ describe("false locks and claims", () => {
       )
     })
   )
+
+  scenario("PKO-09 a lock of an offset that the source does not have is not dropped: its unit waits, and says so", () =>
+    Effect.gen(function* () {
+      const { app, memory } = yield* parked(["60 seconds"])
+      const [lock] = yield* locks
+      yield* inTime(app.close)
+      yield* memory.append(tier, 0, [changed(lock!, { offset: "5", next: "6" })])
+      const { binding, handled } = keyed({ tiers: ["60 seconds"] })
+      const next = yield* start(binding)
+      yield* Effect.repeat(advance("5 seconds"), { times: 5 })
+      // The source grows past it with other records.
+      yield* publishKeyed("b1", "b2", "b3", "b4", "b5", "b6")
+      yield* Effect.repeat(advance("5 seconds"), { times: 20 })
+      const problem =
+        "1 lock of another incarnation of the topic, or of another cluster (offset 5, which the source does not have)"
+      const told = next.of("UnitWaits").map((event) => [event.topic, event.partition, event.problem.includes(problem)])
+      assert.deepStrictEqual([told, handled], [[["orders", 0, true]], []])
+      const { status, reasons } = yield* next.connector.health
+      const shown = reasons.flatMap((reason) => (reason._tag === "UnitIncomplete" ? [reason.problem] : []))
+      assert.strictEqual(status, "DOWN")
+      assert.isTrue(shown.length > 0 && shown.every((each) => each.includes(problem)), shown[0])
+    })
+  )
 })

@@ -80,9 +80,11 @@ const columns: ReadonlyArray<Column<ParkedKey>> = [
   { title: "Why", of: whyOf, isLong: true }
 ]
 
-const summaryOf = ({ counts: { held, waiting, draining } }: AllParked): string =>
+const summaryOf = ({ counts: { held, waiting, draining }, orderingMode }: AllParked): string =>
   held + waiting + draining === 0
-    ? "No key is parked."
+    ? orderingMode === "PER_KEY"
+      ? "No key is parked."
+      : `The binding parks no keys: its orderingMode is ${orderingMode}.`
     : `${counted(held, "key")} held, ${number(waiting)} waiting, ${number(draining)} draining.`
 
 export const Parked = ({ binding }: { readonly binding: string }) => {

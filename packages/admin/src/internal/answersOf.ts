@@ -25,6 +25,14 @@ const undecidedOf = (snapshot: Snapshot.BindingSnapshot): number | undefined => 
   return count === 0 ? undefined : count
 }
 
+/** Undefined for none. */
+const heldKeysOf = ({ parked }: Snapshot.BindingSnapshot): BindingAnswers.HeldKeys | undefined =>
+  parked?.oldestHeld && {
+    count: parked.held,
+    oldest: recordPositionOf(parked.oldestHeld),
+    since: isoOf(parked.oldestHeld.sinceMillis)
+  }
+
 /** Over all partitions. Undefined for none: nobody has said how far the group is. */
 export const lagOf = (partitions: ReadonlyArray<{ readonly lag: bigint }>): number | undefined =>
   partitions.length === 0 ? undefined : partitions.reduce((sum, { lag }) => sum + Number(lag), 0)
@@ -87,7 +95,8 @@ export const summaryOf = (
     ...given("newestFailure", newestFailureOf(snapshot.newestFailure, payload)),
     ...given("deadLetters", deadLetters),
     ...(breaker === undefined ? {} : { breaker: breaker.state }),
-    ...given("undecided", undecidedOf(snapshot))
+    ...given("undecided", undecidedOf(snapshot)),
+    ...given("heldKeys", heldKeysOf(snapshot))
   }
 }
 

@@ -97,6 +97,14 @@ const retriesText = (retries: ReadonlyArray<BindingAnswers.WaitingRetries>): str
 /** Most characters of a message. `--json` has more of it. */
 const longestMessage = 200
 
+/** No line where no key is held. */
+const heldKeyLines = ({ name, heldKeys }: Answers.BindingSummary): ReadonlyArray<string> => {
+  if (heldKeys === undefined) return []
+  const { count, oldest, since } = heldKeys
+  const held = `${counted(count, "key is", "keys are")} held, the oldest since ${since} by ${oldest}`
+  return [indent(1, LogFormat.oneLine(`${held}: 'eventbus parked list ${name}' lists them`))]
+}
+
 /** No line where nothing has failed. */
 const failureLines = ({ newestFailure }: Answers.BindingSummary): ReadonlyArray<string> => {
   if (newestFailure === undefined) return []
@@ -120,6 +128,6 @@ const statusText = ({ health, bindings }: Status): string =>
     ...health.reasons.map(({ message }) => LogFormat.oneLine(message)),
     ...columns(bindings.map(bindingText)).flatMap((line, at) => [
       line,
-      ...bindings.slice(at, at + 1).flatMap(failureLines)
+      ...bindings.slice(at, at + 1).flatMap((binding) => [...heldKeyLines(binding), ...failureLines(binding)])
     ])
   ].join("\n")

@@ -20,7 +20,8 @@ describe("unit", () => {
         bodies: { bytes: 0, most: 0 },
         parkedRoom: new ParkedRoom(10),
         definition,
-        clock
+        clock,
+        elapsedMillis: () => 0
       }
       const unit = new Unit(options as unknown as UnitOptions, [])
       const entry = new Entry("a", key, 3n, 1, 1, 0)

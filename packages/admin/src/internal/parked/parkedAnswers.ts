@@ -61,7 +61,7 @@ export const pageOf = (
   all: ReadonlyArray<ParkedKeys.ParkedKey>,
   { limit = keysOfPage, page }: Page,
   payload: Payload
-): Answers.AllParked => {
+): Omit<Answers.AllParked, "orderingMode"> => {
   const from = page === undefined ? undefined : orderIn(page)
   const sorted = all.map((key) => ({ key, place: orderOf(key) })).sort((a, b) => compare(a.place, b.place))
   const rest = from === undefined ? sorted : sorted.filter(({ place }) => compare(place, from) > 0)

@@ -20,13 +20,13 @@ export const make = ({ parked }: Bindings, shown: Shown): AdminParked => {
     })
   return {
     parked: Effect.fnUntraced(function* (name, { payload = false, ...page } = {}) {
-      const { list } = yield* parked(name)
+      const { list, orderingMode } = yield* parked(name)
       const { limit = 1, page: cursor } = page
       if (!Number.isInteger(limit) || limit < 1 || limit > most)
         return yield* refused("limit", String(limit), `a whole number, 1 to ${most}`)
       if (cursor !== undefined && !ParkedAnswers.isCursor(cursor))
         return yield* refused("page", cursor, "'next' of the page before")
-      return ParkedAnswers.pageOf(yield* list, page, shown(payload))
+      return { ...ParkedAnswers.pageOf(yield* list, page, shown(payload)), orderingMode }
     }),
     retryParked: decided("retry"),
     skipParked: decided("skip")

@@ -108,10 +108,15 @@ export const parked = Command.make("parked").pipe(
   Command.withSubcommands([list, retry, skip])
 )
 
-const textOf = ({ keys, counts, next }: ParkedAnswers.AllParked): string => {
+const textOf = ({ keys, counts, orderingMode, next }: ParkedAnswers.AllParked): string => {
   const { held, waiting, draining } = counts
+  const all = held + waiting + draining
+  const parksNone = `The binding parks no keys: its orderingMode is ${orderingMode}`
+  const isAsked = orderingMode === "PER_KEY"
+  if (all === 0 && !isAsked) return parksNone
   return [
-    `${counted(held + waiting + draining, "key is", "keys are")} parked: ${held} held, ${waiting} waiting, ${draining} draining`,
+    `${counted(all, "key is", "keys are")} parked: ${held} held, ${waiting} waiting, ${draining} draining`,
+    ...(isAsked ? [] : [`${parksNone}. Those that were parked before go on in order`]),
     ...columns(keys.map(lineOf)),
     ...(next === undefined ? [] : [`more: --page ${next}`])
   ].join("\n")

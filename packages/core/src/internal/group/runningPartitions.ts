@@ -18,6 +18,7 @@ import * as Processing from "../delivery/processing.ts"
 import * as Transactional from "../delivery/transactional.ts"
 import * as Tracing from "../observe/tracing.ts"
 import type { Unit } from "../order/unit.ts"
+import type { OfOrder } from "../partition/commitText.ts"
 import * as OffsetTracker from "../partition/offsetTracker.ts"
 import * as Partition from "../partition/partition.ts"
 import type { WaterMarks } from "../partition/partitionOptions.ts"
@@ -81,8 +82,8 @@ export interface Start extends TopicPartition {
   readonly metadata: string | undefined
   /** The former owner had finished these records behind the committed offset, as its commit says; undefined when it says nothing. */
   readonly finishedAhead?: string | undefined
-  /** The epoch in force at the position, as the former owner's commit says. */
-  readonly epoch?: number | undefined
+  /** The former owner's knowledge about order per key. */
+  readonly ofOrder?: OfOrder | undefined
   readonly logEnd: bigint
 }
 
@@ -133,7 +134,7 @@ export const open: <R>(partitions: RunningPartitions<R>, start: Start) => Effect
 export const reopen = <R>(partitions: RunningPartitions<R>, ended: Partition.Partition): Effect.Effect<void> => {
   const { topic, partition, generation, committed, commitText, order, log } = ended
   const position = ended.position()
-  const text = { metadata: commitText.fixed, epoch: commitText.epochAt(position, order) }
+  const text = { metadata: commitText.fixed, ofOrder: commitText.ofOrder(position, order) }
   const start = { topic, partition, generation, position, committed, ...text, anchored: true, logEnd: log.end }
   const markIfAhead = Effect.sync(() => {
     const opened = find(partitions, ended)?.partition
@@ -209,7 +210,7 @@ const process = <R>(
 
 const makePartition = <R>(
   partitions: RunningPartitions<R>,
-  { topic, partition, generation, position, committed, metadata, finishedAhead, epoch, logEnd }: Start
+  { topic, partition, generation, position, committed, metadata, finishedAhead, ofOrder, logEnd }: Start
 ) => {
   const { context, session, onGuarded, units } = partitions.options
   const { definition } = context
@@ -217,7 +218,7 @@ const makePartition = <R>(
   const tier = Sources.tierOf(definition, topic)
   return Effect.map(
     Partition.make({
-      ...{ topic, partition, generation, position, metadata, finishedAhead, epoch, logEnd, session, onGuarded },
+      ...{ topic, partition, generation, position, metadata, finishedAhead, ofOrder, logEnd, session, onGuarded },
       tier,
       maxSpan: tier && units?.needs({ topic, partition }) ? spanOfLocks(definition) : undefined,
       counters: context.metrics.countersOf({ topic, partition }),

@@ -8,6 +8,7 @@ import type * as Scope from "effect/Scope"
 import type { AssignedPartition, ConsumerEvent } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
+import type { OfOrder } from "../partition/commitText.ts"
 import * as FirstRead from "../partition/firstRead.ts"
 import * as FormerTopic from "../partition/formerTopic.ts"
 import * as StartPosition from "../partition/startPosition.ts"
@@ -29,7 +30,8 @@ export interface Starts {
 const ordered = (event: Assigned, clusterId: string): ReadonlyArray<TopicPartition> =>
   event.partitions.filter((found) => {
     const { assigned, commits } = FormerTopic.withoutCommits(event, found, clusterId)
-    return epochOf(commits, assigned) !== undefined
+    const { epoch, parked } = orderOf(commits, assigned)
+    return epoch !== undefined || parked !== undefined
   })
 
 /** Waits between two questions for an offset: 100 ms doubling up to 5 s. */
@@ -63,8 +65,8 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     const { topic, partition, logEnd, committed = -1n } = assigned
     const metadata = CommitMetadata.ofAssigned(assigned, session.clusterId, firstReadMillis)
     const finishedAhead = finishedBehind(commits, assigned, CommitMetadata.topicOf(session.clusterId, assigned.topicId))
-    const epoch = epochOf(commits, assigned)
-    const at = { topic, partition, generation, position, anchored, committed, metadata, finishedAhead, epoch, logEnd }
+    const ofOrder = { ...orderOf(commits, assigned), isCutOff: committed < position }
+    const at = { topic, partition, generation, position, anchored, committed, metadata, finishedAhead, ofOrder, logEnd }
     return Effect.andThen(Running.open(partitions, at), reportGap(context, { topic, partition, generation }, gap))
   }
 
@@ -115,10 +117,11 @@ const finishedBehind = (
   return commit && CommitMetadata.finishedOf(commit, topicOfLog)
 }
 
-/** The epoch in force at the committed offset of a retry partition. */
-const epochOf = (commits: Assigned["commits"], { topic, partition }: AssignedPartition): number | undefined => {
+/** The part of the group's commit of this partition that is about order per key. */
+const orderOf = (commits: Assigned["commits"], { topic, partition }: AssignedPartition): OfOrder => {
   const commit = commits.find((each) => each.topic === topic && each.partition === partition)
-  return commit && CommitMetadata.parse(commit.metadata).epoch
+  const { epoch, parked } = CommitMetadata.parse(commit?.metadata ?? "")
+  return { epoch, parked }
 }
 
 /** The poller asks for the log ends of the same topic, and gets them where a search by time is refused. */

@@ -13,6 +13,7 @@ import type { BindingFailures } from "../observe/ongoingFailures.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
+import * as RemovedTiers from "./removedTiers.ts"
 
 /** The look for other groups fetches records. It begins when the first records of the binding itself have been fetched. */
 const startMillis = 1_000
@@ -75,5 +76,9 @@ export const inspectTopics = ({
     const shared = yield* ForeignGroups.find(admin, Sources.derivedOf(definition), definition)
     if (shared.length > 0) hub.emit({ _tag: "TopicsShared", ...of, shared })
   })
-  return Effect.catch(Effect.scoped(inspect), (error) => Effect.sync(() => unavailable(self, definition.topic, error)))
+  const onFound = (topic: string, error: BrokerError) => unavailable(self, topic, error)
+  return Effect.andThen(
+    Effect.catch(Effect.scoped(inspect), (error) => Effect.sync(() => onFound(definition.topic, error))),
+    index > 0 ? Effect.void : RemovedTiers.look({ definition, broker, failures, onFound })
+  )
 }

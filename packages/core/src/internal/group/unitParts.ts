@@ -38,10 +38,13 @@ export class UnitParts {
     for (const part of this.parts.values()) part.awaitsUnit = { problem, sinceMillis }
   }
 
-  failed(problem: string): void {
+  /** Answers whether the problem is a new one. */
+  failed(problem: string): boolean {
+    const isNew = Array.from(this.parts.values()).some(({ awaitsUnit }) => awaitsUnit && awaitsUnit.problem !== problem)
     for (const part of this.parts.values()) {
       if (part.awaitsUnit !== undefined) part.awaitsUnit = { ...part.awaitsUnit, problem }
     }
+    return isNew
   }
 
   /** The parts may run: as a unit, or each by itself where no unit is needed. */
@@ -49,7 +52,7 @@ export class UnitParts {
     this.unit = unit
     for (const partition of this.parts.values()) {
       const part = unit === undefined ? -1 : [unit.options.main, ...unit.options.tiers].indexOf(partition)
-      if (unit === undefined) partition.commitText.forgetEpoch()
+      if (unit === undefined) partition.commitText.forgetOrder()
       else partition.order = unit.parts[part]
       partition.awaitsUnit = undefined
       partition.removeReason("order")

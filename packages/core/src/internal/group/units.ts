@@ -10,7 +10,7 @@ import type { Broker, ConsumerOptions, ConsumerSession } from "../../Broker.ts"
 import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"
 import { retryTimes } from "../checks/planTimes.ts"
-import { type ConsumerContext, reportPublishFailed } from "../delivery/consumerContext.ts"
+import { type ConsumerContext, report, reportPublishFailed } from "../delivery/consumerContext.ts"
 import type { UnitCounts } from "../observe/orderMetrics.ts"
 import { begin } from "../order/begin.ts"
 import { ParkedRoom } from "../order/parkedRoom.ts"
@@ -197,8 +197,14 @@ const beginUnit = (
     parks: definition.orderingMode === "PER_KEY",
     ...{ clock: context.clock, committer: context.committer, copyPublisher: context.copyPublisher },
     bond: { topic, partition, topicId, clusterId: session.clusterId, groupId: definition.groupId },
+    onHeldGone: ({ keyBytes: key, offset }) =>
+      report(context, main, {
+        ...{ _tag: "RecordsGone", from: offset, to: offset + 1n, gone: 1n, cause: "retention" },
+        ...{ behind: [{ key, offset }], keys: 1 }
+      }),
     onRefused: (record, target, error, attempt) =>
       reportPublishFailed(context, main, record, { topic: target, isDeadLetter: false }, error, attempt),
-    onProblem: (problem) => seat.failed(problem)
+    onLocksGone: (gone) => report(context, main, { _tag: "LocksGone", ...gone, to: main.position() }),
+    onProblem: (problem) => seat.failed(problem) && report(context, main, { _tag: "UnitWaits", problem })
   })
 }

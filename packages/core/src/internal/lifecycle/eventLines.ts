@@ -112,6 +112,8 @@ const ofPartition = (event: EventBusEvent): Effect.Effect<void> | undefined => {
         `${lost}: ${gone ?? "an unknown number of records"}. Offset ${from} no longer exists, continuing at ${to}`
       )
     }
+    case "LocksGone":
+      return LogLine.error(KeyLines.locksGone(event))
     case "PublishFailed":
       return LogLine.error(
         `Cannot publish to '${event.topic}'; retrying while the record waits: ${event.error.message}`

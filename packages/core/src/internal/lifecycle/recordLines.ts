@@ -30,7 +30,8 @@ export const of = (event: SettledEvent, definition: Definition | undefined): Eff
   return Effect.flatMap(LogLevel.isEnabled("Warn"), (isEnabled) => {
     if (!isEnabled) return Effect.void
     const path = pathOf(event, definition)
-    const line = `Record ${ends[settlement]}${details(event, path, definition)}: ${failureText(failure)}`
+    const end = event.target?.heldAt === undefined ? ends[settlement] : "held in"
+    const line = `Record ${end}${details(event, path, definition)}: ${failureText(failure)}`
     const trace = endsItsWay(event) ? Failures.printable(failure) : undefined
     const log = trace === undefined ? LogLine.warning(line) : LogLine.warning(line, Cause.die(trace))
     return Effect.annotateLogs(log, annotations(event, path, definition))
@@ -50,7 +51,9 @@ const isDecidedSkip = ({ settlement, attempts }: SettledEvent): boolean => settl
 
 /** Whether no attempt of the program follows. The line of the halt before an operator's decision has the stack trace already. */
 const endsItsWay = ({ settlement, target, attempts }: SettledEvent): boolean =>
-  settlement === "Halted" || (settlement === "DeadLettered" && !(target?.reason === "MANUAL" && attempts === 0))
+  settlement === "Halted" ||
+  target?.heldAt !== undefined ||
+  (settlement === "DeadLettered" && !(target?.reason === "MANUAL" && attempts === 0))
 
 /** Where the record was read first, and its attempts so far. */
 interface Path {
@@ -70,17 +73,25 @@ const pathOf = (
   return { origin: state.origin, totalAttempts: state.totalAttempts + attempts }
 }
 
-const details = (
-  { settlement, target, nextAttemptMillis }: SettledEvent,
-  { origin, totalAttempts }: Path,
-  definition: Definition | undefined
-): string => {
+const details = (event: SettledEvent, { origin, totalAttempts }: Path, definition: Definition | undefined): string => {
+  const { settlement, target, nextAttemptMillis } = event
   const to = target === undefined ? "" : ` ${target.topic}`
   const reason = target?.reason === undefined ? "" : ` (${target.reason})`
   const next = nextAttemptMillis === undefined ? "" : `, next attempt at ${timeText(nextAttemptMillis)}`
   const most = definition === undefined ? 0 : mostAttempts(definition)
   const after = settlement === "HeldByBreaker" ? "" : attemptsText(totalAttempts, most)
-  return `${to}${after}${reason}${next}, original ${origin.topic}-${origin.partition}@${origin.offset}`
+  return `${to}${after}${reason}${next}${heldText(event, definition)}, original ${placeOf(origin)}`
+}
+
+const placeOf = ({ topic, partition, offset }: RecordPosition): string => `${topic}-${partition}@${offset}`
+
+/** The key that waits behind a held record, and how to let it go on. A line quotes a key only where the binding allows it (`logKeys`). */
+const heldText = ({ record, target, binding }: SettledEvent, definition: Definition | undefined): string => {
+  const at = target?.heldAt
+  if (at === undefined) return ""
+  const key = definition?.logKeys === true ? `key '${keyText(record)}'` : "the key"
+  const decide = `eventbus parked retry ${binding} ${at.partition}@${at.offset}`
+  return `, and ${key} of ${placeOf(at)} waits behind it until an operator decides ('${decide}', or 'skip')`
 }
 
 /** A wait may end later than any date. */

@@ -17,6 +17,29 @@ export interface BehindKeys {
   readonly keys: number
 }
 
+/** A unit of order per key could not begin, and tries again: nothing of its partitions is handled meanwhile. Once for each problem. */
+export interface UnitWaits {
+  readonly _tag: "UnitWaits"
+  /** Why, as health shows it after 15 seconds (`UnitIncomplete`). */
+  readonly problem: string
+}
+
+/**
+ * A retry topic was purged, or deleted, while nobody of the group read it, and the locks of parked keys went with it. The records that waited behind them in the source are passed over.
+ * Once, when the source's partition begins.
+ */
+export interface LocksGone {
+  readonly _tag: "LocksGone"
+  /** The retry topics that lost records. */
+  readonly topics: ReadonlyArray<string>
+  /** How many keys have lost their lock: at most so many, since some may have gone on before the group stopped. */
+  readonly keys: number
+  /** The records that are passed over are not below this offset of the source. */
+  readonly from: bigint
+  /** They are below this offset, from which the source is read. */
+  readonly to: bigint
+}
+
 /** The retention of a source cannot be read. */
 export interface RetentionUnknown {
   readonly _tag: "RetentionUnknown"

@@ -5,73 +5,102 @@
  * each key is the key's (`lockScan.ts`).
  */
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
-import type { Broker } from "../../Broker.ts"
 import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
+import * as Clocks from "../base/clocks.ts"
+import { pluralize } from "../base/pluralize.ts"
 import type { Partition } from "../partition/partition.ts"
 import * as SourceRetention from "../retry/sourceRetention.ts"
 import * as Claims from "./claims.ts"
 import { Entry } from "./entry.ts"
 import * as LockCopies from "./lockCopies.ts"
 import { type Found, highestOf, LockScan, lastCopy } from "./lockScan.ts"
+import { LostOffsets } from "./lostOffsets.ts"
+import { readAgain } from "./readAgain.ts"
 import { Unit } from "./unit.ts"
 import type { UnitOptions } from "./unitOptions.ts"
 
-export interface BeginOptions extends Omit<UnitOptions, "epoch"> {
-  readonly broker: Broker["Service"]
+interface LocksLost {
+  /** The retry topics. */
+  readonly topics: ReadonlyArray<string>
+  readonly keys: number
+  readonly from: bigint
+}
+
+export interface BeginOptions extends Omit<UnitOptions, "epoch" | "elapsedMillis"> {
   readonly generation: number
   /** Whether an operator has accepted that locks of another incarnation of the source keep nothing back: their records are retried without order. */
   readonly acceptsLoss: () => boolean
+  /** Locks are gone that the last owner had: of so many keys at most, which waited from this offset of the source on. */
+  readonly onLocksGone: (gone: LocksLost) => void
   /** The unit cannot begin yet, and why. It is tried again. */
-  readonly onProblem: (problem: string) => void
+  readonly onProblem: (problem: string) => unknown
 }
-
-/** Waits between two attempts to begin: 100 ms doubling up to 5 s. */
-const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
 
 /** Units that begin at about the same time share one look at the configuration of their source. */
 const retentionMillis = 3_000
 
 /** Begins a unit, however long that takes. */
 export const begin = (options: BeginOptions): Effect.Effect<Unit> =>
-  Effect.scoped(attempt(options)).pipe(
-    Effect.tapError((error) => Effect.sync(() => options.onProblem(error.message))),
-    Effect.retry(again),
+  Effect.suspend(() => {
+    const lost = new LostOffsets(options.clock)
+    return begun(Effect.scoped(attempt(options, lost)), options)
+  })
+
+const begun = (trying: Effect.Effect<Unit, BrokerError>, { onProblem }: BeginOptions): Effect.Effect<Unit> =>
+  trying.pipe(
+    Effect.tapError((error) => Effect.sync(() => onProblem(error.message))),
+    Effect.retry(readAgain),
     Effect.orDie
   )
 
-const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
+const attempt = Effect.fnUntraced(function* (options: BeginOptions, lost: LostOffsets) {
   const { broker, generation, tiers } = options
   if (options.parks) yield* keptForLongEnough(options)
   const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
-  const scans = tiers.map((partition, index) => scanOf(options, partition, index + 1))
+  const scans = tiers.map((partition, index) => scanOf(options, lost, partition, index + 1))
   yield* Effect.forEach(scans, (scan, index) => scan.readTo(reader, tiers[index]!.log.end), {
     concurrency: "unbounded"
   })
   // Before the claims: an operator may take days, and each attempt would write them anew.
   yield* withoutStrangers(options, scans)
   const epoch = Claims.epochAfter(Math.max(0, ...scans.map((scan) => scan.highest)), generation)
-  const unitOptions: UnitOptions = { ...options, epoch }
+  const unitOptions: UnitOptions = { ...options, epoch, elapsedMillis: Clocks.stopwatch(options.clock) }
   yield* Effect.forEach(
     scans,
     (scan) => Effect.flatMap(claim(unitOptions, scan), (at) => scan.readTo(reader, at + 1n)),
     { concurrency: "unbounded" }
   )
   yield* withoutStrangers(options, scans)
-  return tableOf(unitOptions, scans)
+  const unit = tableOf(unitOptions, scans)
+  reportLost(options, unit)
+  return unit
 })
+
+/** Nobody has read a retry topic meanwhile, and locks in front of its position are gone with what they kept back. The group's last commit of the source says how many keys were parked. */
+const reportLost = ({ main, tiers, onLocksGone }: BeginOptions, { table }: Unit): void => {
+  const topics = tiers.filter((tier) => formerOrder(tier).isCutOff).map(({ topic }) => topic)
+  const { parked } = formerOrder(main)
+  const keys = (parked?.keys ?? 0) - table.size
+  if (parked !== undefined && topics.length > 0 && keys > 0) onLocksGone({ topics, keys, from: parked.from })
+}
 
 const withoutStrangers = ({ main, acceptsLoss }: BeginOptions, scans: ReadonlyArray<LockScan>) => {
   const strangers = scans.flatMap((scan) => scan.strangers)
   return strangers.length === 0 || acceptsLoss() ? Effect.void : Effect.fail(ofAnotherTopic(main, strangers))
 }
 
-const scanOf = ({ definition, bond, main }: BeginOptions, partition: Partition, part: number): LockScan =>
+const scanOf = (
+  { definition, bond, main }: BeginOptions,
+  lost: LostOffsets,
+  partition: Partition,
+  part: number
+): LockScan =>
   new LockScan({
     ...{ at: partition, part, from: partition.position(), epoch: committedEpoch(partition) },
-    ...{ groups: definition, bond, sourceEnd: () => main.log.end }
+    ...{ groups: definition, bond },
+    isLost: (lock, at) => lost.has(`${part}@${at}`, main.log.end, lock)
   })
 
 /** The source keeps a record at least twice as long as a key can wait. Where its configuration cannot be read, nobody knows, and the unit begins. */
@@ -112,16 +141,21 @@ const ofAnotherTopic = (main: TopicPartition, strangers: ReadonlyArray<string>):
   new UnexpectedBrokerError({
     operation: `Taking over the parked keys of ${main.topic}-${main.partition}`,
     code: "OTHER_INCARNATION",
-    detail: `${strangers.length} locks belong to another incarnation of the topic, or to another cluster (${strangers[0]}). Their offsets do not lead to the records that they keep back`,
+    detail: `${pluralize(strangers.length, "lock")} of another incarnation of the topic, or of another cluster (${strangers[0]}): their offsets do not lead to the records that they keep back`,
     retryable: true
   })
 
+const formerOrder = (partition: Partition) => partition.commitText.ofOrder(partition.position(), undefined)
+
 /** The epoch in force at the committed offset. */
-const committedEpoch = (partition: Partition): number =>
-  partition.commitText.epochAt(partition.position(), undefined) ?? 0
+const committedEpoch = (partition: Partition): number => formerOrder(partition).epoch ?? 0
 
 const tableOf = (options: UnitOptions, scans: ReadonlyArray<LockScan>): Unit => {
-  const unit = new Unit(options, options.tiers.map(committedEpoch))
+  const unit = new Unit(
+    options,
+    options.tiers.map(committedEpoch),
+    scans.map((scan) => scan.lost)
+  )
   for (const { part, claims } of scans) for (const { at, epoch } of claims) unit.claims[part - 1]!.add(at, epoch)
   for (const [key, found] of highestOf(scans, options.main.position()))
     unit.table.add(entryOf(options, unit, key, found, scans))

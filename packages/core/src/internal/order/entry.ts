@@ -20,6 +20,15 @@ export interface LockTarget {
   readonly part: number
 }
 
+/** Where a held record lies in the retry topic of its lock. Its body is not in memory before somebody has decided about it. */
+export interface HeldRecord {
+  readonly offset: bigint
+  /** Since when it is held, epoch milliseconds. */
+  readonly sinceMillis: number
+  /** The record with the story of its failure, while its key drains. */
+  record: ConsumerRecord | undefined
+}
+
 /** A lock that is on its way to its topic. */
 export interface Move {
   /** Finished when it is acknowledged: the slot of the lock before, and superseded locks that were read meanwhile. */
@@ -67,19 +76,21 @@ export class Entry {
   isGone = false
   /** Followers below this offset are dead-lettered, reason `KEY_BLOCKED`. */
   blockedTo = 0n
-  /** The held record, once it is read. */
-  held: ConsumerRecord | undefined = undefined
-  /** An operator's decision about the held record, which waits until the record is read. */
+  /** The held record, once its place is known. */
+  held: HeldRecord | undefined = undefined
+  /** Whether the held record is the first of what follows, and is to be read again. */
+  awaitsHead = false
+  /** An operator's decision about the held record, which waits until its place is known. */
   decision: Verb | undefined = undefined
   /** Since when the key is parked, epoch milliseconds. */
   readonly sinceMillis: number
   /** Called when followers have been read, or when there are none left to read. */
   onRead: () => void = () => {}
-  /** When its last lock was made, epoch milliseconds. */
-  lockedMillis: number
+  /** When its last lock was made, in milliseconds since the unit began. */
+  lockedMillis = 0
   /** Followers that were handled since the last lock. */
   handledSince = 0
-  /** Since when its lock stands in front of its tier and cannot leave, epoch milliseconds. */
+  /** Since when its lock stands in front of its tier and cannot leave, in milliseconds since the unit began. */
   stuckSinceMillis: number | undefined = undefined
 
   constructor(key: string, keyBytes: Uint8Array, offset: bigint, epoch: number, parts: number, nowMillis: number) {
@@ -92,7 +103,6 @@ export class Entry {
     this.doneTo = offset
     this.copies = new Array<bigint>(parts).fill(-1n)
     this.sinceMillis = nowMillis
-    this.lockedMillis = nowMillis
   }
 
   /** Whether its record waits for an operator who has not decided yet. */
@@ -109,7 +119,7 @@ export class Entry {
   }
 
   get hasFollowers(): boolean {
-    return this.followers.length > 0 || this.evictedFrom !== undefined
+    return this.followers.length > 0 || this.evictedFrom !== undefined || this.awaitsHead
   }
 }
 

@@ -1,10 +1,13 @@
 /**
- * The decisions about keys whose record waits for an operator (`perKey.onDeadLetter: "hold"`).
+ * The keys whose record waits for an operator (`perKey.onDeadLetter: "hold"`), and the decisions about them.
  */
+import * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import * as Names from "../record/headerNames.ts"
+import * as HeaderValues from "../record/headerValues.ts"
 import type * as OrderHeaders from "../record/orderHeaders.ts"
-import * as Detached from "./detached.ts"
 import type { Entry } from "./entry.ts"
+import * as HeldReading from "./heldReading.ts"
 import type { KeyTable } from "./keyTable.ts"
 import * as LockCopies from "./lockCopies.ts"
 import type { UnitOptions } from "./unitOptions.ts"
@@ -25,9 +28,12 @@ export class HeldKeys {
   }
 
   /** The record is stored, or read again. Nothing is left to decide where the key has gone on meanwhile. */
-  hold(entry: Entry, record: ConsumerRecord): void {
+  hold(entry: Entry, { offset, headers }: ConsumerRecord): void {
     if (entry.doneTo > entry.offset || entry.isDraining) return
-    entry.held = Detached.of(record)
+    // From its failure on, whoever held it first.
+    const sinceMillis = HeaderValues.timestamp(HeaderValues.last(headers, Names.dltTimestamp))
+    const nowMillis = this.#unit.options.clock.currentTimeMillisUnsafe()
+    entry.held = { offset, sinceMillis: sinceMillis ?? nowMillis, record: undefined }
     this.#decide(entry)
   }
 
@@ -54,11 +60,32 @@ export class HeldKeys {
     this.#reopen(entry)
   }
 
-  /** The held record is the first of those that follow. */
+  /** The held record is the first of those that follow. It is read when it is the key's turn to drain: no more bodies are in memory than keys that drain. */
   #reopen(entry: Entry): void {
     if (entry.held === undefined) return
-    const { table, options } = this.#unit
-    table.addFirst(entry, LockCopies.headOf(options, entry.offset, entry.held))
+    entry.awaitsHead = true
     this.#unit.drain(entry)
+  }
+
+  /** Puts the held record in front of what follows it. Where nobody has it any more, the key goes on behind it. */
+  readHead(entry: Entry): Effect.Effect<void> {
+    const { options, table } = this.#unit
+    return HeldReading.each(options, [entry], (_, record) =>
+      Effect.sync(() => {
+        if (!entry.awaitsHead) return
+        entry.awaitsHead = false
+        if (record === undefined) return this.lost(entry)
+        entry.held!.record = record
+        table.addFirst(entry, LockCopies.headOf(options, entry.offset, record))
+      })
+    )
+  }
+
+  /** Nobody has the held record any more: the key goes on behind it. */
+  lost(entry: Entry): void {
+    entry.held = undefined
+    entry.awaitsHead = false
+    entry.doneTo = entry.offset + 1n
+    this.#unit.options.onHeldGone(entry)
   }
 }

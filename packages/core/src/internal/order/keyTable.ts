@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ParkedKeys } from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Entry } from "./entry.ts"
 import { bytesOf } from "./followers.ts"
@@ -70,6 +71,18 @@ export class KeyTable {
   /** Followers below this offset were seen by a former owner, and are counted when they are read. */
   isOfFormerOwner(offset: bigint): boolean {
     return offset < this.#beganAt
+  }
+
+  /** The keys that have a lock in a retry topic, or one on its way. */
+  get parked(): ParkedKeys | undefined {
+    let keys = 0
+    let from: bigint | undefined
+    for (const { kind, isGone, offset } of this.#entries.values()) {
+      if (kind === undefined || isGone) continue
+      keys++
+      if (from === undefined || offset < from) from = offset
+    }
+    return from === undefined ? undefined : { keys, from }
   }
 
   get hasRoom(): boolean {

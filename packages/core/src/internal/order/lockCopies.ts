@@ -59,18 +59,26 @@ const copyOf = (options: UnitOptions, record: ConsumerRecord, part: number, head
   }
 }
 
-/** The dead letter of a held record: it says what its lock says about its failure. */
-export const letterOfHeld = ({ headers }: ConsumerRecord, letter: Copy, groupId: string): Copy => ({
-  ...letter,
-  headers: CopyOwner.marked(headers.filter(isKept), letter.topic, groupId)
-})
+/** The dead letter of a held record: it says what its lock says about its failure. A lock that was made anew from the source says nothing. */
+export const letterOfHeld = ({ headers }: ConsumerRecord, letter: Copy, groupId: string): Copy =>
+  HeaderValues.last(headers, Names.dltTimestamp) === undefined
+    ? letter
+    : { ...letter, headers: CopyOwner.marked(headers.filter(isKept), letter.topic, groupId) }
 
 /** The held record as it was read from its source. */
-export const headOf = ({ main }: Pick<UnitOptions, "main">, offset: bigint, held: ConsumerRecord): ConsumerRecord => ({
-  ...{ topic: main.topic, partition: main.partition, offset, key: held.key, value: held.value },
-  timestamp: HeaderValues.recordTimestamp(HeaderValues.last(held.headers, Names.originalTimestamp)) ?? held.timestamp,
-  headers: carriedOver(held.headers)
-})
+export const headOf = (
+  { main: { topic, partition } }: Pick<UnitOptions, "main">,
+  offset: bigint,
+  held: ConsumerRecord
+): ConsumerRecord => {
+  if (held.topic === topic) return held
+  const { key, value, headers } = held
+  return {
+    ...{ topic, partition, offset, key, value },
+    timestamp: HeaderValues.recordTimestamp(HeaderValues.last(headers, Names.originalTimestamp)) ?? held.timestamp,
+    headers: carriedOver(headers)
+  }
+}
 
 /** A claim of a retry topic. `onStored` gets its offset. */
 export const claim = (options: UnitOptions, part: number, epoch: number, onStored: (offset: bigint) => void): Copy => {

@@ -11,6 +11,7 @@ import type { ConsumerRecord, TopicPartition } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
 import * as CopyOwner from "../record/copyOwner.ts"
 import * as OrderHeaders from "../record/orderHeaders.ts"
+import * as Detached from "./detached.ts"
 import { textOf } from "./entry.ts"
 
 export interface LockScanOptions {
@@ -23,13 +24,14 @@ export interface LockScanOptions {
   readonly epoch: number
   readonly groups: CopyOwner.Groups
   readonly bond: OrderHeaders.Bond
-  /** One past the last offset of the source: a lock there, or behind it, is of another log. */
-  readonly sourceEnd: () => bigint
+  /** Whether the source does not have the offset of a lock, at this place of the retry partition: the lock is of another log. */
+  readonly isLost: (lock: OrderHeaders.Lock, at: bigint) => boolean
 }
 
 /** A key's lock as it was found, and where. */
 export interface Found {
   readonly lock: OrderHeaders.Lock
+  /** Without its value: there may be as many locks as keys, and nobody asks for their bodies. */
   readonly record: ConsumerRecord
   readonly part: number
 }
@@ -47,8 +49,10 @@ export class LockScan {
   /** By key: the offset of its last void lock. */
   readonly lastVoid = new Map<string, bigint>()
   readonly claims: Array<{ readonly at: bigint; readonly epoch: number }> = []
-  /** The bonds of locks of another incarnation of the source, or of another cluster. */
+  /** Locks of another incarnation of the source, or of another cluster: the bond of each, or its offset, which the source does not have. */
   readonly strangers: Array<string> = []
+  /** Where those lie whose offset the source does not have. */
+  readonly lost = new Set<bigint>()
   readonly #options: LockScanOptions
   #inForce: number
   #next: bigint
@@ -81,7 +85,7 @@ export class LockScan {
   }
 
   #take(record: ConsumerRecord): void {
-    const { groups, bond, sourceEnd } = this.#options
+    const { groups, bond, isLost } = this.#options
     if (CopyOwner.foreign(record, groups) !== undefined) return
     const read = OrderHeaders.read(record, bond)
     if (read === undefined) return
@@ -96,10 +100,13 @@ export class LockScan {
       return
     }
     if (!OrderHeaders.isLock(read)) return
-    // Nothing may come behind what is done: a lock without a record stands at the end then.
-    if (read.offset >= (read.kind === "next" ? sourceEnd() + 1n : sourceEnd())) return
+    if (isLost(read, record.offset)) {
+      this.strangers.push(`offset ${read.offset}, which the source does not have`)
+      this.lost.add(record.offset)
+      return
+    }
     const key = textOf(record.key!)
-    const found = { lock: read, record, part: this.part }
+    const found = { lock: read, record: Detached.of({ ...record, value: null }), part: this.part }
     if (read.epoch === this.#inForce) {
       this.last.set(key, record.offset)
       keepHigher(this.best, key, found)

@@ -37,7 +37,7 @@ export class Locks {
 
   /** The result with what makes its copy the lock of the key; a dead letter stays one, unless the binding holds it. */
   moveOn(entry: Entry, offset: bigint, result: ResultWithCopy): ResultWithCopy {
-    const { definition } = this.#options
+    const { definition, main } = this.#options
     if (result.settlement === "Routed") {
       const part = definition.tiers.topics.findIndex(({ topic }) => topic === result.copy.topic) + 1
       return { ...result, copy: this.#lockCopy(entry, { kind: "retry", offset, part }, result.copy) }
@@ -46,9 +46,10 @@ export class Locks {
       const part = definition.tiers.topics.length
       const copy = LockCopies.held(this.#options, result.copy)
       const { topic, last: tier } = definition.tiers.topics[part - 1]!
+      const heldAt = { topic: main.topic, partition: main.partition, offset }
       return {
         ...{ ...result, settlement: "Routed" },
-        target: { topic, tier, attempt: definition.tiers.deliveries(tier) },
+        target: { topic, tier, attempt: definition.tiers.deliveries(tier), heldAt },
         copy: this.#lockCopy(entry, { kind: "held", offset, part }, copy)
       }
     }
@@ -65,10 +66,9 @@ export class Locks {
 
   /** Whether the lock is to be moved to what is done. */
   mustRoll(entry: Entry): boolean {
-    const { main, clock } = this.#options
-    if (main.stopping || entry.move !== undefined || !entry.hasFollowers) return false
-    const sinceMillis = clock.currentTimeMillisUnsafe() - entry.lockedMillis
-    return entry.handledSince >= rollAfter.followers || (entry.handledSince > 0 && sinceMillis >= rollAfter.millis)
+    const { main, elapsedMillis } = this.#options
+    if (main.stopping || entry.move !== undefined || !entry.hasFollowers || entry.handledSince === 0) return false
+    return entry.handledSince >= rollAfter.followers || elapsedMillis() - entry.lockedMillis >= rollAfter.millis
   }
 
   /** Publishes a lock at what is done, and finishes the one before when it is acknowledged. */
@@ -76,16 +76,15 @@ export class Locks {
     return this.#publish(entry, { kind: "next", offset: entry.doneTo, part: 1 })
   }
 
-  /** Moves the lock of a key that does not drain to the end of a retry topic, as it is. */
-  renew(entry: Entry): Effect.Effect<boolean> {
-    const { held, offset, part } = entry
-    return held === undefined ? this.roll(entry) : this.#publish(entry, { kind: "held", offset, part })
+  /** Moves the lock of a key that does not drain to the end of a retry topic, as it is: with its record where that is held. */
+  renew(entry: Entry, held?: ConsumerRecord): Effect.Effect<boolean> {
+    const { offset, part } = entry
+    return held === undefined ? this.roll(entry) : this.#publish(entry, { kind: "held", offset, part }, held)
   }
 
   /** Publishes a lock by itself: also while the unit is given up. */
-  #publish(entry: Entry, to: LockTarget): Effect.Effect<boolean> {
+  #publish(entry: Entry, to: LockTarget, record?: ConsumerRecord): Effect.Effect<boolean> {
     return Effect.suspend(() => {
-      const record = to.kind === "held" ? entry.held : undefined
       const copy = this.#lockCopy(entry, to, LockCopies.make(this.#options, entry, to, record))
       const move = entry.move!
       return Effect.map(LockCopies.publish(this.#options, copy), (isAcknowledged) => {
@@ -136,8 +135,9 @@ export class Locks {
     entry.awaitsLetter = false
     entry.isIdle = false
     entry.held = undefined
+    entry.awaitsHead = false
     entry.move = move
-    entry.lockedMillis = this.#options.clock.currentTimeMillisUnsafe()
+    entry.lockedMillis = this.#options.elapsedMillis()
     entry.handledSince = 0
     entry.stuckSinceMillis = undefined
     this.#options.counts.locks[kind]++

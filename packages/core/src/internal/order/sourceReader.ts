@@ -5,11 +5,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import * as Schedule from "effect/Schedule"
 import type { Broker, Reader } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
 import { type Entry, textOf } from "./entry.ts"
+import { readAgain } from "./readAgain.ts"
 import type { Unit } from "./unit.ts"
 
 export interface SourceReaderOptions {
@@ -33,16 +33,13 @@ export interface Gone {
   readonly entries: ReadonlyArray<Entry>
 }
 
-/** Waits between attempts to read: 100 ms doubling up to 5 s. */
-const again = Schedule.min([Schedule.exponential("100 millis", 2), Schedule.spaced("5 seconds")])
-
 /** Reads whenever somebody waits for followers, until it is interrupted. */
 export const run = Effect.fnUntraced(function* (unit: Unit, options: SourceReaderOptions) {
   const work = Latch.makeUnsafe(unit.table.evicted.size > 0)
   unit.onWork = () => work.openUnsafe()
   const { isolationLevel } = unit.options.definition
   yield* work.await
-  const reader = yield* Effect.orDie(Effect.retry(options.broker.reader({ isolationLevel }), again))
+  const reader = yield* Effect.orDie(Effect.retry(options.broker.reader({ isolationLevel }), readAgain))
   // The first pass is for all of them: the locks of a former owner say where their followers are.
   yield* pass(unit, reader, options, Array.from(unit.table.evicted))
   while (true) {
@@ -69,7 +66,7 @@ const pass = Effect.fnUntraced(function* (
   let hasGap = false
   if (at >= unit.table.mainPosition) advance(unit, at, at, full)
   while (at < unit.table.mainPosition && !unit.stopping && isWanted(unit, at, full)) {
-    const found = yield* Effect.orDie(Effect.retry(reader.read({ topic, partition, offset: at }), again))
+    const found = yield* Effect.orDie(Effect.retry(reader.read({ topic, partition, offset: at }), readAgain))
     if (found._tag === "Fetched") {
       const { records, nextOffset } = found.chunk
       options.onRead(serve(unit, at, records, full, options))

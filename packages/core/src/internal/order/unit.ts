@@ -16,6 +16,7 @@ import * as OrderHeaders from "../record/orderHeaders.ts"
 import { Claims } from "./claims.ts"
 import { Entry, type Slot, textOf } from "./entry.ts"
 import { HeldKeys } from "./heldKeys.ts"
+import * as HeldReading from "./heldReading.ts"
 import { KeyTable } from "./keyTable.ts"
 import { Locks, rollAfter } from "./locks.ts"
 import { Slots } from "./slots.ts"
@@ -38,12 +39,15 @@ export class Unit {
   /** Runs an effect beside the loops of the partitions. */
   onBeside: (effect: Effect.Effect<unknown>) => void = () => {}
   readonly #slots: Slots
+  readonly #lost: ReadonlyArray<ReadonlySet<bigint>>
   /** Open once everything is said that is done. Undefined until the unit is given up. */
   #givenUp: Latch.Latch | undefined
 
-  constructor(options: UnitOptions, epochs: ReadonlyArray<number>) {
+  /** `lost`: of each retry topic, the locks whose offset the source does not have. An operator has accepted that: their records are retried without order. */
+  constructor(options: UnitOptions, epochs: ReadonlyArray<number>, lost: ReadonlyArray<ReadonlySet<bigint>> = []) {
     const { main, tiers, bodies, parkedRoom, committer } = options
     this.options = options
+    this.#lost = lost
     this.claims = tiers.map((_, index) => new Claims(epochs[index] ?? 0))
     this.table = new KeyTable({ main, bodies, parkedRoom })
     this.#slots = new Slots([main, ...tiers], committer)
@@ -133,7 +137,7 @@ export class Unit {
   takeTier(part: number, record: ConsumerRecord, sequence: number): boolean {
     const read = OrderHeaders.read(record, this.options.bond)
     const slot = { part, sequence }
-    if (read === undefined || read.kind === "stranger") {
+    if (read === undefined || read.kind === "stranger" || this.#lost[part - 1]?.has(record.offset)) {
       return OrderHeaders.isForNoHandler(record) && this.#pass(slot)
     }
     if (read.kind === "claim") {
@@ -196,6 +200,7 @@ export class Unit {
     if (table.followers > 0) table.followers--
     // Nothing is left to decide about it.
     entry.held = undefined
+    entry.awaitsHead = false
     entry.doneTo = record.offset + 1n
     entry.handledSince++
   }
@@ -225,8 +230,8 @@ export class Unit {
 
   // From time to time
   /** Keys that stand in front of a retry topic and cannot leave let those behind them go: their locks move to the end. */
-  unblock(): ReadonlyArray<Effect.Effect<boolean>> {
-    const nowMillis = this.options.clock.currentTimeMillisUnsafe()
+  unblock(): ReadonlyArray<Effect.Effect<unknown>> {
+    const nowMillis = this.options.elapsedMillis()
     return this.options.tiers.flatMap((_, index) => {
       const front = this.#slots.front(index + 1)
       if (front === undefined || front.move !== undefined || front.isDraining || this.stopping) return []
@@ -235,13 +240,20 @@ export class Unit {
       if (moving.length === 0) return []
       front.stuckSinceMillis ??= nowMillis
       if (nowMillis - Math.max(front.stuckSinceMillis, front.lockedMillis) < rollAfter.millis) return []
-      return moving.map((entry) => this.#renew(entry))
+      if (!isHeld) return [Effect.tap(this.locks.renew(front), () => Effect.sync(() => this.drain(front)))]
+      // The next look comes after as much time again, whether they have moved by then or not.
+      front.stuckSinceMillis = nowMillis
+      return [this.#renewHeld(moving)]
     })
   }
 
-  #renew(entry: Entry): Effect.Effect<boolean> {
-    const wasHeld = entry.held !== undefined
-    return Effect.tap(this.locks.renew(entry), () => Effect.sync(() => wasHeld || this.drain(entry)))
+  /** Moves the locks of held keys to the ends of their topics, except where somebody decides about a record before it is read again. */
+  #renewHeld(entries: ReadonlyArray<Entry>): Effect.Effect<void> {
+    return HeldReading.each(this.options, entries, (entry, record) => {
+      if (entry.move !== undefined || (entry.isDraining && !this.stopping)) return Effect.void
+      if (record === undefined) this.heldKeys.lost(entry)
+      return this.locks.renew(entry, record)
+    })
   }
 
   /** Locks that retention took before they were read: their keys get new ones while their owner still knows them. */
@@ -271,12 +283,13 @@ export class Unit {
         !entry.awaitsLetter &&
         (entry.doneTo > entry.offset || this.#slots.holdsBack(entry))
     )
-    const moved = Effect.forEach(moving, (entry) => this.locks.renew(entry), {
+    const [held, others] = [moving.filter((entry) => entry.held), moving.filter((entry) => !entry.held)]
+    const rolled = Effect.forEach(others, (entry) => this.locks.renew(entry), {
       concurrency: "unbounded",
       discard: true
     })
     return Effect.ensuring(
-      moved,
+      Effect.all([rolled, this.#renewHeld(held)], { concurrency: "unbounded", discard: true }),
       Effect.sync(() => givenUp.openUnsafe())
     )
   })

@@ -3,6 +3,7 @@
  */
 import type * as Clock from "effect/Clock"
 import type * as Effect from "effect/Effect"
+import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { UnitCounts } from "../observe/orderMetrics.ts"
@@ -12,6 +13,7 @@ import type { CopyPublisher } from "../publish/copyPublisher.ts"
 import type * as OrderHeaders from "../record/orderHeaders.ts"
 import type { SourceRetention } from "../retry/sourceRetention.ts"
 import type { BindingDefinition } from "../settings/bindingDefinition.ts"
+import type { Entry } from "./entry.ts"
 import type { ParkedRoom } from "./parkedRoom.ts"
 
 /** The bodies of followers that all units of a consumer hold in memory, in bytes. */
@@ -31,6 +33,9 @@ export interface UnitOptions {
   /** False where the binding does not keep the order of each key (any more): keys that are parked go on in order, and no other is parked. */
   readonly parks: boolean
   readonly clock: Clock.Clock
+  /** Milliseconds since the unit began, also where somebody sets the wall clock. */
+  readonly elapsedMillis: () => number
+  readonly broker: Broker["Service"]
   readonly committer: Committer
   readonly copyPublisher: CopyPublisher
   readonly bodies: Bodies
@@ -42,6 +47,8 @@ export interface UnitOptions {
   /** All delays of a record that always fails, in milliseconds. */
   readonly delaysMillis: number
   readonly counts: UnitCounts
+  /** Nobody has the record of a held key any more. */
+  readonly onHeldGone: (entry: Entry) => void
   /** A lock was refused. It is published again. */
   readonly onRefused: (record: ConsumerRecord, topic: string, error: BrokerError, attempt: number) => void
 }

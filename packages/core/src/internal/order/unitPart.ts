@@ -3,6 +3,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
+import type { ParkedKeys } from "../partition/commitMetadata.ts"
 import type { OrderedPart } from "../partition/orderedPart.ts"
 import type { ResultWithCopy } from "../record/deliveryResult.ts"
 import type { Claims } from "./claims.ts"
@@ -62,6 +63,10 @@ export class MainPart implements OrderedPart {
   epochAt(): undefined {
     return undefined
   }
+
+  parked(): ParkedKeys | undefined {
+    return this.#unit.table.parked
+  }
 }
 
 export class RetryPart implements OrderedPart {
@@ -97,5 +102,9 @@ export class RetryPart implements OrderedPart {
 
   epochAt(offset: bigint): number | undefined {
     return this.#unit.claims[this.#part - 1]!.at(offset)
+  }
+
+  parked(): undefined {
+    return undefined
   }
 }

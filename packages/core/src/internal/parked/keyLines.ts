@@ -38,6 +38,13 @@ export const followersGone = ({
   return `${lost} to ${cause} ${waited}: offsets ${from} to ${to - 1n} of '${topic}' no longer have them. The keys go on behind them`
 }
 
+/** Locks went with the records of retry topics. */
+export const locksGone = (event: Extract<EventBusEvent, { readonly _tag: "LocksGone" }>): string => {
+  const { topics, keys, topic, partition, from, to } = event
+  const named = topics.map((each) => `'${each}'`).join(", ")
+  return `Records of retry topic ${named} are gone that nobody had read, and the locks of up to ${pluralize(keys, "parked key")} with them. Records of these keys at offsets ${from} to ${to - 1n} of ${topic}-${partition} were not handled, and are passed over. To handle them, stop the group and reset its offset of ${topic}-${partition} to ${from}: what is done from there on is handled again`
+}
+
 /** The rules about the age of waiting records are not kept. */
 const retentionUnknown = ({ topic, error }: Extract<EventBusEvent, { readonly _tag: "RetentionUnknown" }>): string =>
   `The retention of topic '${topic}' is not known, so no key is given up before Kafka deletes the records that wait behind it: ${error?.message ?? "the cluster did not answer within 5 seconds"}. Grant DescribeConfigs on the topic`

@@ -7,6 +7,7 @@ import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import { partitionKey } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
 import { type Found, highestOf, LockScan } from "../order/lockScan.ts"
+import * as LostOffsets from "../order/lostOffsets.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type * as OrderHeaders from "../record/orderHeaders.ts"
 import * as ReplayProgress from "../replay/replayProgress.ts"
@@ -56,7 +57,7 @@ export const read = Effect.fnUntraced(function* (
       const source = sources.find(({ partition }) => partition === log.partition)
       const scan = new LockScan({
         ...{ at, part, from, epoch, groups: definition, bond: bondOf(log.partition) },
-        sourceEnd: () => source?.logEnd ?? 0n
+        isLost: (lock) => LostOffsets.isBehind(source?.logEnd ?? 0n, lock)
       })
       return Effect.as(inTime(scan.readTo(reader, log.logEnd), at.topic), { partition: log.partition, scan })
     },

@@ -20,6 +20,7 @@ export const make = (options: ParkedOptions): Effect.Effect<ParkedKeys, NotOrder
     return Effect.fail(new NotOrderedPerKey({ binding: BindingKey.label(definition), orderingMode }))
   }
   return Effect.succeed({
+    orderingMode: definition.orderingMode,
     list: Effect.map(ParkedList.list(options), (all) => all.map(({ key }) => key)),
     retry: Decisions.decide(options, "retry"),
     skip: Decisions.decide(options, "skip")

@@ -7,6 +7,7 @@
  *   cluster says nothing.
  * - `done`: what is finished behind the offset (`finishedAhead.ts`). Only beside `topic`, which keeps it from meaning anything in another log.
  * - `epoch`: which claim of order per key is in force at the offset (`record/orderHeaders.ts`), in a retry topic of a binding with `orderingMode: "PER_KEY"`.
+ * - `parked`: how many keys were parked at that time, and the lowest offset that one of them waits at, as `3@1204`: in a source of such a binding.
  *
  * Readers pass over fields that they do not know. The first version writes no metadata, and ignores it.
  */
@@ -20,6 +21,14 @@ export interface CommitMetadata {
   readonly done?: string | undefined
   /** The epoch in force at the offset. */
   readonly epoch?: number | undefined
+  readonly parked?: ParkedKeys | undefined
+}
+
+/** The keys of a source partition that were parked when it was committed. */
+export interface ParkedKeys {
+  readonly keys: number
+  /** The lowest offset in the source that one of them waits at. */
+  readonly from: bigint
 }
 
 /** Undefined when the cluster does not give both ids. */
@@ -53,6 +62,7 @@ export const ofAssigned = (
 ): string | undefined => format({ firstReadMillis, topic: topicOf(clusterId, topicId) })
 
 const millis = /^\d{1,16}$/
+const parkedForm = /^(\d{1,9})@(\d{1,18})$/
 
 /** Text of another client says nothing. */
 export const parse = (metadata: string): CommitMetadata => {
@@ -67,11 +77,13 @@ export const parse = (metadata: string): CommitMetadata => {
       })
   )
   const firstRead = fields.get("first-read")
+  const [, keys, from] = parkedForm.exec(fields.get("parked") ?? "") ?? []
   return {
     firstReadMillis: firstRead !== undefined && millis.test(firstRead) ? Number(firstRead) : undefined,
     topic: fields.get("topic"),
     ...(fields.has("done") ? { done: fields.get("done") } : {}),
-    ...(fields.has("epoch") && millis.test(fields.get("epoch")!) ? { epoch: Number(fields.get("epoch")) } : {})
+    ...(fields.has("epoch") && millis.test(fields.get("epoch")!) ? { epoch: Number(fields.get("epoch")) } : {}),
+    ...(keys === undefined || from === undefined ? {} : { parked: { keys: Number(keys), from: BigInt(from) } })
   }
 }
 
@@ -82,10 +94,15 @@ export const withFinished = (metadata: string | undefined, done: string | undefi
     : `${metadata};done=${done}`
 
 /** The text with the epoch that is in force at the offset. */
-export const withEpoch = (metadata: string | undefined, epoch: number | undefined): string | undefined => {
-  if (epoch === undefined) return metadata
-  return `${metadata === undefined ? prefix : `${metadata};`}epoch=${epoch}`
-}
+export const withEpoch = (metadata: string | undefined, epoch: number | undefined): string | undefined =>
+  epoch === undefined ? metadata : withField(metadata, `epoch=${epoch}`)
+
+/** The text with the keys that are parked. */
+export const withParked = (metadata: string | undefined, parked: ParkedKeys | undefined): string | undefined =>
+  parked === undefined ? metadata : withField(metadata, `parked=${parked.keys}@${parked.from}`)
+
+const withField = (metadata: string | undefined, field: string): string =>
+  `${metadata === undefined ? prefix : `${metadata};`}${field}`
 
 /** The records that are finished behind a committed offset of this topic; undefined where the commit says nothing about them, or is about another topic or cluster. */
 export const finishedOf = (commit: { readonly metadata: string }, topic: string | undefined): string | undefined => {

@@ -1,31 +1,38 @@
 /**
- * The text beside the committed offsets of one assignment. The epoch of order per key changes with the offset; all else stays.
+ * The text beside the committed offsets of one assignment. Its part about order per key changes with the offset; all else stays.
  */
 import * as CommitMetadata from "./commitMetadata.ts"
 import type { OrderedPart } from "./orderedPart.ts"
 
-export class CommitText {
-  /** Without the epoch. */
-  readonly fixed: string | undefined
-  /** As the former owner's commit says, or a former unit. */
-  #epoch: number | undefined
+/** The knowledge about order per key of the former owner, from its commit, or of a former unit. */
+export interface OfOrder extends Pick<CommitMetadata.CommitMetadata, "epoch" | "parked"> {
+  /** Whether reading starts behind what the group had committed, or where it had committed nothing: locks may be gone. */
+  readonly isCutOff?: boolean
+}
 
-  constructor(fixed: string | undefined, epoch: number | undefined) {
+export class CommitText {
+  /** Without what it says about order per key. */
+  readonly fixed: string | undefined
+  #former: OfOrder
+
+  constructor(fixed: string | undefined, former: OfOrder) {
     this.fixed = fixed
-    this.#epoch = epoch
+    this.#former = former
   }
 
   /** The text of a commit at this offset. */
   at(offset: bigint, order: OrderedPart | undefined): string | undefined {
-    return CommitMetadata.withEpoch(this.fixed, this.epochAt(offset, order))
+    const { epoch, parked } = this.ofOrder(offset, order)
+    return CommitMetadata.withParked(CommitMetadata.withEpoch(this.fixed, epoch), parked)
   }
 
-  epochAt(offset: bigint, order: OrderedPart | undefined): number | undefined {
-    return order?.epochAt(offset) ?? this.#epoch
+  ofOrder(offset: bigint, order: OrderedPart | undefined): OfOrder {
+    if (order === undefined) return this.#former
+    return { epoch: order.epochAt(offset) ?? this.#former.epoch, parked: order.parked() }
   }
 
   /** No key is parked, and none will be: commits say so. */
-  forgetEpoch(): void {
-    this.#epoch = undefined
+  forgetOrder(): void {
+    this.#former = {}
   }
 }

@@ -4,6 +4,7 @@
 import type * as Effect from "effect/Effect"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { ResultWithCopy } from "../record/deliveryResult.ts"
+import type { ParkedKeys } from "./commitMetadata.ts"
 
 export interface OrderedPart {
   /** Whether no record need be asked about, since no key is parked. Never true in a retry topic. */
@@ -26,4 +27,6 @@ export interface OrderedPart {
   readonly followers: number
   /** The epoch in force at an offset; undefined in the main topic. */
   readonly epochAt: (offset: bigint) => number | undefined
+  /** The keys whose locks are in retry topics; undefined without any, and in a retry topic. */
+  readonly parked: () => ParkedKeys | undefined
 }

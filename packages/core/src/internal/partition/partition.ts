@@ -88,7 +88,7 @@ export class Partition implements Committable, StartGate {
     this.counters = options.counters
     this.committed = options.committed
     this.log = new LogView(options.position, options.logEnd)
-    this.commitText = new CommitText(options.metadata, options.epoch)
+    this.commitText = new CommitText(options.metadata, options.ofOrder ?? {})
     this.committedAhead = options.finishedAhead
     this.#options = options
     this.#queue = queue

@@ -5,6 +5,7 @@ import type { ConsumerSession } from "../../Broker.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import type { PartitionCounters } from "../observe/runMetrics.ts"
 import type { TierTopic } from "../retry/tiers.ts"
+import type { OfOrder } from "./commitText.ts"
 import type { PauseReasons } from "./pauseReasons.ts"
 
 /** How much a partition may hold that is fetched and not finished. Fetching pauses at this mark for reason `backpressure`, and resumes at half of it. */
@@ -22,8 +23,8 @@ export interface PartitionOptions extends Assigned {
   readonly committed: bigint
   /** Text that each commit of the partition carries. */
   readonly metadata?: string | undefined
-  /** The epoch in force at the position, in a retry topic of a binding that keeps order per key. */
-  readonly epoch?: number | undefined
+  /** The former owner's knowledge about order per key. */
+  readonly ofOrder?: OfOrder | undefined
   /** The former owner had finished these records behind the committed offset, as its commit says. */
   readonly finishedAhead?: string | undefined
   /** One past the last offset that is known of the log. */

@@ -10,8 +10,6 @@ import type { Entry } from "../../order/entry.ts"
 import * as LockCopies from "../../order/lockCopies.ts"
 import type { Unit } from "../../order/unit.ts"
 import type { ResultWithCopy } from "../../record/deliveryResult.ts"
-import * as Names from "../../record/headerNames.ts"
-import * as HeaderValues from "../../record/headerValues.ts"
 import * as BindingKey from "../../settings/bindingKey.ts"
 import type { ConsumerContext } from "../consumerContext.ts"
 import { deadLetter, retryStateOf } from "../routing.ts"
@@ -23,8 +21,7 @@ export const expire = (context: ConsumerContext<unknown>, unit: Unit): void => {
   const { retentionMillis } = unit.options.retention() ?? {}
   for (const entry of unit.table.values()) {
     const { held } = entry
-    const isHeld = held !== undefined && entry.isHeld
-    const isDue = isHeld && nowMillis - heldSinceMillis(entry, held) >= holdForMillis
+    const isDue = held !== undefined && entry.isHeld && nowMillis - held.sinceMillis >= holdForMillis
     if (isDue || (retentionMillis !== undefined && isEndangered(unit, entry, retentionMillis, nowMillis)))
       unit.heldKeys.giveUp(entry, unit.table.mainPosition)
   }
@@ -47,10 +44,6 @@ const isEndangered = ({ options }: Unit, entry: Entry, retentionMillis: number, 
   return entry.isHeld ? entry.held !== undefined : entry.blockedTo <= first.offset
 }
 
-/** Since when a record is held, epoch milliseconds: from its failure on, whoever held it first. */
-const heldSinceMillis = (entry: Entry, { headers }: ConsumerRecord): number =>
-  HeaderValues.timestamp(HeaderValues.last(headers, Names.dltTimestamp)) ?? entry.lockedMillis
-
 /** The dead letter of a record that is given up without an attempt. */
 export const letterOf = (
   context: ConsumerContext<unknown>,
@@ -67,7 +60,7 @@ export const letterOf = (
     firstFailureMillis: context.clock.currentTimeMillisUnsafe()
   }
   const result = deadLetter(context, main, record, failed, "KEY_BLOCKED")
-  const { held } = entry
+  const held = entry.held?.record
   if (held === undefined || record.offset !== entry.offset) return result
   return { ...result, copy: LockCopies.letterOfHeld(held, result.copy, definition.groupId) }
 }

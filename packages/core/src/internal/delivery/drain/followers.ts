@@ -97,6 +97,7 @@ const drainKey = <R>(shared: Shared<R>, entry: Entry): Effect.Effect<void, never
   const { main } = unit.options
   const run = new FollowerRun(shared, entry)
   const loop = Effect.gen(function* () {
+    if (entry.awaitsHead) yield* main.until(unit.heldKeys.readHead(entry))
     while (!main.stopping) {
       if (entry.followers.first === undefined) {
         if (entry.evictedFrom === undefined) return unit.drained(entry)
