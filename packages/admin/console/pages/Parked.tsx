@@ -68,7 +68,12 @@ const stateOf = ({ state, tier, due }: ParkedKey) =>
       Waits in tier {tier}, due <Since at={due} />
     </>
   ) : (
-    { held: "Waits for a decision", waiting: "Waits", draining: "What followed is handled" }[state]
+    {
+      held: "Waits for a decision",
+      waiting: "Waits",
+      draining: "What followed is handled",
+      stranded: "Needs accept-loss"
+    }[state]
   )
 
 const columns: ReadonlyArray<Column<ParkedKey>> = [
@@ -80,10 +85,10 @@ const columns: ReadonlyArray<Column<ParkedKey>> = [
   { title: "Why", of: whyOf, isLong: true }
 ]
 
-const summaryOf = ({ counts: { held, waiting, draining } }: AllParked): string =>
-  held + waiting + draining === 0
+const summaryOf = ({ counts: { held, waiting, draining, stranded } }: AllParked): string =>
+  held + waiting + draining + stranded === 0
     ? "No key is parked."
-    : `${counted(held, "key")} held, ${number(waiting)} waiting, ${number(draining)} draining.`
+    : `${counted(held, "key")} held, ${number(waiting)} waiting, ${number(draining)} draining, ${number(stranded)} stranded.`
 
 export const Parked = ({ binding }: { readonly binding: string }) => {
   const may = usePermissions(binding)

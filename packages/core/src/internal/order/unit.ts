@@ -134,8 +134,10 @@ export class Unit {
     const read = OrderHeaders.read(record, this.options.bond)
     const slot = { part, sequence }
     if (read === undefined || read.kind === "stranger") {
-      return OrderHeaders.isForNoHandler(record) && this.#pass(slot)
+      const isDone = read?.lock !== undefined && record.offset < this.options.strangersTo[part - 1]!
+      return (isDone || OrderHeaders.isForNoHandler(record)) && this.#pass(slot)
     }
+    if (read.kind === "accept-loss") return this.#pass(slot)
     if (read.kind === "claim") {
       this.claims[part - 1]!.add(record.offset, read.epoch)
       return this.#pass(slot)
