@@ -52,4 +52,15 @@ export interface AdminParked {
   readonly retryParked: ParkedCommand
   /** The held record is dead-lettered for the reason that it has, and its key goes on behind it. */
   readonly skipParked: ParkedCommand
+  /**
+   * Accepts the loss of order of all stranded keys of the binding. Fails with `StrandedKeysChanged`, and does nothing, when their number is not `expected`.
+   */
+  readonly acceptParkedLoss: (
+    name: string,
+    expected: number,
+    reason: string
+  ) => Effect.Effect<
+    ParkedAnswers.AcceptedLoss,
+    LookupError | BrokerError.BrokerError | ParkedKeys.StrandedKeysChanged | Replay.InvalidArgument
+  >
 }

@@ -14,7 +14,7 @@ export const ParkedKey = Schema.Struct({
   position: Schema.String,
   /** The source. */
   topic: Schema.String,
-  /** `held`: its record waits for an operator. `waiting`: it waits for its delivery. `draining`: it is done, and what followed it is handled in order. */
+  /** `held`: its record waits for an operator. `waiting`: it waits for its delivery. `draining`: it is done, and what followed it is handled in order. `stranded`: its lock leads the group nowhere, and its partition waits for `accept-loss`. */
   state: Schema.Literals(ParkedKeys.states),
   /** Since when the key is parked. */
   since: Schema.String,
@@ -43,7 +43,12 @@ export type ParkedKey = typeof ParkedKey.Type
 export const AllParked = Schema.Struct({
   keys: Schema.Array(ParkedKey),
   /** How many keys there are in each state, on all pages together. */
-  counts: Schema.Struct({ held: Schema.Number, waiting: Schema.Number, draining: Schema.Number }),
+  counts: Schema.Struct({
+    held: Schema.Number,
+    waiting: Schema.Number,
+    draining: Schema.Number,
+    stranded: Schema.Number
+  }),
   /** That of the binding. Only `PER_KEY` parks keys: with another one, these are those that were parked before. */
   orderingMode: Schema.String,
   /** Asks for the page behind this one. Absent on the last page. */
@@ -59,3 +64,10 @@ export const ParkedDecision = Schema.Struct({
   by: Schema.Literals(["here", "owner"])
 })
 export type ParkedDecision = typeof ParkedDecision.Type
+
+/** The stranded keys whose loss was accepted. */
+export const AcceptedLoss = Schema.Struct({
+  /** How many. Their partitions begin within seconds. */
+  keys: Schema.Int
+})
+export type AcceptedLoss = typeof AcceptedLoss.Type

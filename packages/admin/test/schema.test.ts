@@ -110,6 +110,7 @@ describe("OPS-18 OpenAPI", () => {
           "POST /eventbus/bindings/{name}/held/{position}/skip",
           "POST /eventbus/bindings/{name}/parked/{position}/retry",
           "POST /eventbus/bindings/{name}/parked/{position}/skip",
+          "POST /eventbus/bindings/{name}/parked/accept-loss",
           "POST /eventbus/bindings/{name}/pause",
           "POST /eventbus/bindings/{name}/resume",
           "POST /eventbus/bindings/{name}/start",

@@ -33,6 +33,7 @@ const routes = [
   ["operate", "POST", "/bindings/orders/held/0@0/dead-letter?reason=x"],
   ["operate", "POST", "/bindings/orders/parked/0@0/retry?reason=x"],
   ["operate", "POST", "/bindings/orders/parked/0@0/skip?reason=x"],
+  ["discard", "POST", "/bindings/orders/parked/accept-loss?keys=1&reason=x"],
   ["replay", "POST", "/bindings/orders/dlt/replay?count=1"],
   ["replay", "POST", "/bindings/orders/dlt/replay-to-tier?tier=1&count=1"],
   ["replay", "POST", "/bindings/orders/dlt/rehearsals"],

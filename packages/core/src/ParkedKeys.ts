@@ -21,12 +21,14 @@ import type { ErrorSummary } from "./Failure.ts"
 import type { InvalidArgument } from "./Replay.ts"
 
 /** The states of a parked key. */
-export const states = ["held", "waiting", "draining"] as const
+export const states = ["held", "waiting", "draining", "stranded"] as const
 
 /**
  * - `waiting`: a record of the key waits in a retry topic for its delivery.
  * - `draining`: that record is done, and what followed it is handled in order.
  * - `held`: that record is out of attempts and waits for an operator (`perKey.onDeadLetter: "hold"`).
+ * - `stranded`: its lock is of another incarnation of the source, of another cluster, or of a former name of the group. Its partition does not run until `acceptLoss`, or until the
+ *   former group has finished the key.
  */
 export type State = (typeof states)[number]
 
@@ -67,8 +69,8 @@ export type HeldKey = Uint8Array | string | HeldPosition
 
 /** A decision, and why. */
 export interface KeyDecision {
-  /** `retry`: the record is handled again, and then what follows it. `skip`: it is dead-lettered for its own reason, and the key goes on behind it. */
-  readonly kind: "retry" | "skip"
+  /** `retry`: the record is handled again, and then what follows it. `skip`: it is dead-lettered for its own reason, and the key goes on behind it. `accept-loss`: the key goes on without what its stranded lock kept back. */
+  readonly kind: "retry" | "skip" | "accept-loss"
   /** Why. */
   readonly reason: string
 }
@@ -101,6 +103,21 @@ export type Decide = (
   reason: string
 ) => Effect.Effect<Decided, BrokerError | KeyNotHeld | InvalidArgument>
 
+/** The keys whose loss was accepted. */
+export interface AcceptedLoss {
+  /** As they were found. Their partitions begin within seconds. */
+  readonly keys: ReadonlyArray<ParkedKey>
+}
+
+/**
+ * Accepts the loss of order of all stranded keys of the binding. `expected` is their number, 1 or more, as `list` showed it. Fails with `StrandedKeysChanged`, and does nothing, when
+ * there are more or fewer; with `InvalidArgument` without a reason or a number.
+ */
+export type AcceptLoss = (
+  expected: number,
+  reason: string
+) => Effect.Effect<AcceptedLoss, BrokerError | StrandedKeysChanged | InvalidArgument>
+
 /** The parked keys of a binding, on its cluster, in whatever state the binding is and whichever process owns their partitions. */
 export interface ParkedKeys {
   /** The `orderingMode` of the binding. Only `PER_KEY` parks keys: with another one, `list` has those that were parked before, and they go on in order. */
@@ -114,6 +131,23 @@ export interface ParkedKeys {
   readonly retry: Decide
   /** The held record is dead-lettered for the reason that it has, and the key goes on behind it. */
   readonly skip: Decide
+  /** Records of stranded locks are dead-lettered, and their partitions run. The acceptance is stored in the retry topics: it holds for every later owner. */
+  readonly acceptLoss: AcceptLoss
+}
+
+/** There are more or fewer stranded keys than the operator has looked at. Nothing was done. */
+export class StrandedKeysChanged extends Schema.TaggedError<StrandedKeysChanged>()("StrandedKeysChanged", {
+  /** The binding, with its cluster unless that is `default`. */
+  binding: Schema.String,
+  /** The number that was given. */
+  expected: Schema.Number,
+  /** The number that was found. */
+  found: Schema.Number
+}) {
+  override get message(): string {
+    const { binding, expected, found } = this
+    return `Binding '${binding}' has ${found} stranded keys, and ${expected} were named. Nothing was done. List the parked keys again.`
+  }
 }
 
 /** No such key is parked, or it is parked and not held. Nothing was done. */

@@ -68,7 +68,12 @@ const stateOf = ({ state, tier, due }: ParkedKey) =>
       Waits in tier {tier}, due <Since at={due} />
     </>
   ) : (
-    { held: "Waits for a decision", waiting: "Waits", draining: "What followed is handled" }[state]
+    {
+      held: "Waits for a decision",
+      waiting: "Waits",
+      draining: "What followed is handled",
+      stranded: "Needs accept-loss"
+    }[state]
   )
 
 const columns: ReadonlyArray<Column<ParkedKey>> = [
@@ -80,12 +85,12 @@ const columns: ReadonlyArray<Column<ParkedKey>> = [
   { title: "Why", of: whyOf, isLong: true }
 ]
 
-const summaryOf = ({ counts: { held, waiting, draining }, orderingMode }: AllParked): string =>
-  held + waiting + draining === 0
+const summaryOf = ({ counts: { held, waiting, draining, stranded }, orderingMode }: AllParked): string =>
+  held + waiting + draining + stranded === 0
     ? orderingMode === "PER_KEY"
       ? "No key is parked."
       : `The binding parks no keys: its orderingMode is ${orderingMode}.`
-    : `${counted(held, "key")} held, ${number(waiting)} waiting, ${number(draining)} draining.`
+    : `${counted(held, "key")} held, ${number(waiting)} waiting, ${number(draining)} draining, ${number(stranded)} stranded.`
 
 export const Parked = ({ binding }: { readonly binding: string }) => {
   const may = usePermissions(binding)

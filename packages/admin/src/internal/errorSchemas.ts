@@ -46,6 +46,7 @@ export const invalidContainerState = answer(EventBusError.InvalidContainerState,
 export const notRunHere = answer(AdminError.NotRunHere, "NotRunHere", 409)
 export const recordNotHeld = answer(EventBusError.RecordNotHeld, "RecordNotHeld", 409)
 export const keyNotHeld = answer(ParkedKeys.KeyNotHeld, "KeyNotHeld", 409)
+export const strandedKeysChanged = answer(ParkedKeys.StrandedKeysChanged, "StrandedKeysChanged", 409)
 export const notOrderedPerKey = answer(ParkedKeys.NotOrderedPerKey, "NotOrderedPerKey", 409)
 export const configurationValidation = answer(EventBusError.ConfigurationValidation, "ConfigurationValidation", 400)
 export const unknownCluster = answer(EventBusError.UnknownCluster, "UnknownCluster", 400)

@@ -117,6 +117,18 @@ describe("PKO-08 a plan that would leave parked keys behind", () => {
     RetryPolicy.tiered({ blocking: { maxAttempts: 1 }, tiers: delays.map((delay) => ({ delay, maxAttempts: 1 })) })
   const both = tiers("10 seconds", "60 seconds")
 
+  scenario("PKO-08 a new group name is refused while keys of the name that it adopts are parked", () =>
+    Effect.gen(function* () {
+      yield* parked
+      const findings = (yield* found({ groupId: "invoicing", adopts: ["billing"], retry: both })).filter(isProblem)
+      assert.includeMembers(
+        findings.map(({ severity, code }) => `${severity} ${code}`),
+        ["error parked-keys"]
+      )
+      assert.include(findings.map(({ message }) => message).join(), "group 'billing', which the binding adopts")
+    })
+  )
+
   scenario("PKO-08 a removed tier with parked keys is refused, and so is a mode that forgets them", () =>
     Effect.gen(function* () {
       yield* parked

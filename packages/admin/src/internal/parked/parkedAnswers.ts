@@ -40,7 +40,7 @@ const compare = (a: Order, b: Order): number => {
   return at === -1 ? 0 : a[at]! < b[at]! ? -1 : 1
 }
 
-const form = /^([0-2])\.(\d{1,16})\.(\d{1,10})\.(\d{1,19})\.([\w.-]{1,249})$/
+const form = /^([0-3])\.(\d{1,16})\.(\d{1,10})\.(\d{1,19})\.([\w.-]{1,249})$/
 
 const orderIn = (cursor: string): Order | undefined => {
   const [, state, since, partition, offset, topic] = form.exec(cursor) ?? []
@@ -70,7 +70,12 @@ export const pageOf = (
   const count = (state: ParkedKeys.State) => all.filter((key) => key.state === state).length
   return {
     keys: shown.map(({ key }) => keyOf(key, payload)),
-    counts: { held: count("held"), waiting: count("waiting"), draining: count("draining") },
+    counts: {
+      held: count("held"),
+      waiting: count("waiting"),
+      draining: count("draining"),
+      stranded: count("stranded")
+    },
     ...given("next", last?.place.join("."))
   }
 }

@@ -40,5 +40,14 @@ export const parked = HttpApiGroup.make("parked").add(
   HttpApiEndpoint.post("skipParked", "/bindings/:name/parked/:position/skip", decision)
     .middleware(IdempotencyKey)
     .annotate(RequiredPermission, ["operate"])
-    .annotate(OpenApi.Summary, "Dead-letter the record that holds its key, so that the key goes on behind it")
+    .annotate(OpenApi.Summary, "Dead-letter the record that holds its key, so that the key goes on behind it"),
+  HttpApiEndpoint.post("acceptParkedLoss", "/bindings/:name/parked/accept-loss", {
+    params: { name: Parameters.name },
+    query: { keys: Parameters.strandedKeys, reason: Parameters.reason },
+    success: ParkedAnswers.AcceptedLoss,
+    error: [...lookup, Errors.invalidArgument, Errors.invalidRequest, Errors.strandedKeysChanged, Errors.clusterFailed]
+  })
+    .middleware(IdempotencyKey)
+    .annotate(RequiredPermission, ["discard"])
+    .annotate(OpenApi.Summary, "Dead-letter the records of all stranded keys, so that their partitions run")
 )

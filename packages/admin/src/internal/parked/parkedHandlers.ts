@@ -33,7 +33,9 @@ export const layer = (api: AdminApi) =>
         parked: ({ params, query }) =>
           Effect.flatMap(payloadView, (view) => onCluster(admin.parked(params.name, { ...query, ...view }))),
         retryParked: decided(admin.retryParked),
-        skipParked: decided(admin.skipParked)
+        skipParked: decided(admin.skipParked),
+        acceptParkedLoss: ({ params, query }) =>
+          onCluster(admin.acceptParkedLoss(params.name, query.keys, query.reason))
       })
     })
   )

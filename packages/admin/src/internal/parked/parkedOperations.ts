@@ -29,7 +29,12 @@ export const make = ({ parked }: Bindings, shown: Shown): AdminParked => {
       return { ...ParkedAnswers.pageOf(yield* list, page, shown(payload)), orderingMode }
     }),
     retryParked: decided("retry"),
-    skipParked: decided("skip")
+    skipParked: decided("skip"),
+    acceptParkedLoss: Effect.fnUntraced(function* (name, expected, reason) {
+      const keys: ParkedKeys.ParkedKeys = yield* parked(name)
+      const accepted = yield* keys.acceptLoss(expected, reason)
+      return { keys: accepted.keys.length }
+    })
   }
 }
 

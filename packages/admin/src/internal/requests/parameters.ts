@@ -32,6 +32,7 @@ export const allowed = {
   limit: "a whole number, 1 to 500",
   messages: "true: with the message of each newest failure, for callers who may see payloads",
   position: "the position of a dead letter in its topic, such as 3@17",
+  keys: "the number of stranded keys that the list shows, 1 or more",
   parkedPosition: "the position in its source of the record that holds its key, such as 3@1204",
   page: "'next' of the page before",
   heldPosition: "the position of a held record in its topic, such as 3@1204",
@@ -67,6 +68,7 @@ const isState = (text: string): text is DeadLetterList.State => DeadLetterList.s
 
 export const name = Schema.String.annotate({ description: allowed.name })
 export const count = parsed("count", whole)
+export const strandedKeys = parsed("keys", whole)
 export const tier = parsed("tier", whole)
 export const from = parsed("from", Settings.parseTime)
 export const to = parsed("to", Settings.parseTime)

@@ -110,6 +110,7 @@ type Own =
   | ReplayRun.RunAtWork
   | DeadLetterNotFound
   | ParkedKeys.KeyNotHeld
+  | ParkedKeys.StrandedKeysChanged
   | ParkedKeys.NotOrderedPerKey
   | AuditOff
   | FleetNotConfigured
@@ -122,6 +123,7 @@ const ownTags: ReadonlySet<string> = new Set<Own["_tag"]>([
   "UnknownTier",
   "NotPurgeable",
   "KeyNotHeld",
+  "StrandedKeysChanged",
   "NotOrderedPerKey",
   "ReplayRunning",
   "ReplayTakenOver",

@@ -51,7 +51,7 @@ const noes: ReadonlySet<string> = new Set([
   ...["UnknownPlan", "PlanExpired", "PlanApplied", "PlanStale", "UnknownRun", "RunOver", "RunAtWork"],
   ...["NotPurgeable", "ForeignDeadLetters", "BindingNotFound", "AmbiguousBinding", "InvalidContainerState"],
   ...["Unauthorized", "Forbidden", "ReadOnly", "LoopbackOnly", "FleetNotConfigured", "UnfitTopic", "AuditOff"],
-  ...["RecordNotHeld", "KeyNotHeld", "NotOrderedPerKey", "NotRunHere", "RehearsalNotFound"]
+  ...["RecordNotHeld", "KeyNotHeld", "StrandedKeysChanged", "NotOrderedPerKey", "NotRunHere", "RehearsalNotFound"]
 ])
 
 /** A failure with its exit code. */

@@ -100,22 +100,53 @@ const skip = Command.make("skip", decisionFlags, decided("skipParked")).pipe(
   Command.withExamples(example("skip", "To be repaired later"))
 )
 
+const acceptLoss = Command.make(
+  "accept-loss",
+  {
+    ...{ binding, url: Target.requiredUrl, reason: decisionFlags.reason, json: Flags.json },
+    keys: Flag.Int("keys").pipe(
+      Flag.withDescription(
+        "How many keys 'parked list' shows as stranded: nothing is done when there are more or fewer"
+      )
+    )
+  },
+  Effect.fnUntraced(function* ({ binding: name, url, reason, keys, json }) {
+    yield* checkReason(reason)
+    const request = { params: { name }, query: { keys, reason } }
+    const found = yield* atProcess(url, ({ client: { parked }, asked }) => asked(parked.acceptParkedLoss(request)))
+    yield* Console.log(
+      json ? jsonText(found) : `the loss of ${counted(found.keys, "stranded key is", "stranded keys are")} accepted`
+    )
+  })
+).pipe(
+  Command.withShortDescription("Lets partitions run whose parked keys are stranded"),
+  Command.withDescription(
+    "Dead-letters the records of all stranded keys, so that their partitions run. What followed these keys in the former topic or cluster is not found again. Exit code 1 when their number is another one."
+  ),
+  Command.withExamples([
+    {
+      command: 'eventbus parked accept-loss orders --keys 3 --url http://localhost:8080 --reason "INC-1204"',
+      description: "The topic was made again"
+    }
+  ])
+)
+
 export const parked = Command.make("parked").pipe(
   Command.withShortDescription("Shows parked keys, and decides about those that are held"),
   Command.withDescription(
     "Shows the keys whose records wait in order (orderingMode PER_KEY), and retries or skips a record that holds its key."
   ),
-  Command.withSubcommands([list, retry, skip])
+  Command.withSubcommands([list, retry, skip, acceptLoss])
 )
 
 const textOf = ({ keys, counts, orderingMode, next }: ParkedAnswers.AllParked): string => {
-  const { held, waiting, draining } = counts
-  const all = held + waiting + draining
+  const { held, waiting, draining, stranded } = counts
+  const all = held + waiting + draining + stranded
   const parksNone = `The binding parks no keys: its orderingMode is ${orderingMode}`
   const isAsked = orderingMode === "PER_KEY"
   if (all === 0 && !isAsked) return parksNone
   return [
-    `${counted(all, "key is", "keys are")} parked: ${held} held, ${waiting} waiting, ${draining} draining`,
+    `${counted(all, "key is", "keys are")} parked: ${held} held, ${waiting} waiting, ${draining} draining${stranded === 0 ? "" : `, ${stranded} stranded`}`,
     ...(isAsked ? [] : [`${parksNone}. Those that were parked before go on in order`]),
     ...columns(keys.map(lineOf)),
     ...(next === undefined ? [] : [`more: --page ${next}`])

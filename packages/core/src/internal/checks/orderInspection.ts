@@ -100,17 +100,14 @@ const left = Effect.fnUntraced(function* (
   admin: Admin,
   existing: ReadonlySet<string>
 ): Effect.fn.Return<ReadonlyArray<Finding>, BrokerError> {
-  const { groupId, topics, orderPerKey } = plan
+  const { groupId, adopts, topics, orderPerKey } = plan
   const served = orderPerKey.servesParkedKeys
     ? new Set(topics.flatMap(({ role, topic }) => (role === "retry" ? [topic] : [])))
     : new Set<string>()
   const others = Array.from(existing).filter((topic) => !served.has(topic))
-  const commits = yield* admin.committedOffsets(groupId, others)
-  // The commits of a retry partition that an owner reads in order carry an epoch.
-  const ordered = new Set(
-    commits.flatMap(({ topic, metadata }) => (CommitMetadata.parse(metadata).epoch === undefined ? [] : [topic]))
-  )
-  const found = yield* Effect.forEach(Array.from(ordered).sort(), (topic) =>
+  const ofFormer = yield* Effect.forEach(adopts, (former) => ofFormerName(admin, former, Array.from(existing)))
+  const ordered = yield* orderedTopics(admin, groupId, others)
+  const found = yield* Effect.forEach(ordered, (topic) =>
     Effect.map(countWaiting(admin, groupId, topic), (count): ReadonlyArray<Finding> => {
       if (count === 0) return []
       const isRead = topics.some((each) => each.topic === topic)
@@ -122,6 +119,34 @@ const left = Effect.fnUntraced(function* (
           message: `${records}, and the binding ${change}: the records that follow these keys would never be handled. Go on with the former settings until eventbus_parked_keys is 0, and do not purge or delete the topic before.`
         }
       ]
+    })
+  )
+  return [...found.flat(), ...ofFormer.flat()]
+})
+
+/** The commits of a retry partition that an owner reads in order carry an epoch. */
+const orderedTopics = (admin: Admin, groupId: string, topics: ReadonlyArray<string>) =>
+  Effect.map(admin.committedOffsets(groupId, topics), (commits) =>
+    Array.from(
+      new Set(
+        commits.flatMap(({ topic, metadata }) => (CommitMetadata.parse(metadata).epoch === undefined ? [] : [topic]))
+      )
+    ).sort()
+  )
+
+/** A lock tells where its own group goes on, and says nothing to a group of another name. */
+const ofFormerName = Effect.fnUntraced(function* (
+  admin: Admin,
+  former: string,
+  existing: ReadonlyArray<string>
+): Effect.fn.Return<ReadonlyArray<Finding>, BrokerError> {
+  const topics = yield* orderedTopics(admin, former, existing)
+  const found = yield* Effect.forEach(topics, (topic) =>
+    Effect.map(countWaiting(admin, former, topic), (count): ReadonlyArray<Finding> => {
+      if (count === 0) return []
+      const records = `Retry topic '${topic}' has ${pluralize(count, "record")} behind the offsets of group '${former}', which the binding adopts, among them the locks of parked keys`
+      const message = `${records}. A group of another name cannot keep their order, and does not start. Go on under the former name until eventbus_parked_keys is 0.`
+      return [{ severity: "error", code: "parked-keys", subject: topic, message }]
     })
   )
   return found.flat()

@@ -11,6 +11,7 @@ import { partitionKey, type TopicPartition } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"
 import { retryTimes } from "../checks/planTimes.ts"
 import { type ConsumerContext, report, reportPublishFailed } from "../delivery/consumerContext.ts"
+import { strandedLetter } from "../delivery/drain/strandedLetter.ts"
 import type { UnitCounts } from "../observe/orderMetrics.ts"
 import { begin } from "../order/begin.ts"
 import { ParkedRoom } from "../order/parkedRoom.ts"
@@ -68,8 +69,6 @@ export interface Units {
   readonly needs: (at: TopicPartition) => boolean
   /** A commit in this source says that keys may be parked. */
   readonly require: (at: TopicPartition) => void
-  /** An operator accepts that the locks of another incarnation of a source keep nothing back. */
-  readonly acceptLoss: (at: TopicPartition) => void
   /** Waits until the unit of the partition runs, or is not needed. */
   readonly join: (partition: Partition) => Effect.Effect<void>
   /** The partition ends. Answers the other parts of its unit where it had begun: they end with it. */
@@ -99,9 +98,8 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
   const { definition } = context
   const seats = new Map<string, UnitParts>()
   const isAsked = definition.orderingMode === "PER_KEY"
-  /** Units of a binding that does not ask for them, and those whose loss is accepted. */
+  /** Units of a binding that does not ask for them. */
   const required = new Set<string>()
-  const accepted = new Set<string>()
   const { maxParkedBytes, maxParkedKeys } = definition.perKey
   const shared: Shared = { bodies: { bytes: 0, most: maxParkedBytes }, parkedRoom: new ParkedRoom(maxParkedKeys) }
   const { counts } = options
@@ -129,7 +127,7 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
     if (missing.length > 0) return
     seat.hasBegun = true
     const elapsedMillis = Clocks.stopwatch(context.clock)
-    const unit = yield* beginUnit(options, seat, { ...shared, retentions }, () => accepted.has(seat.key))
+    const unit = yield* beginUnit(options, seat, { ...shared, retentions })
     counts.begun.observe(elapsedMillis())
     const { main, tiers } = unit.options
     const isNeeded = isAsked || unit.table.size > 0
@@ -146,7 +144,6 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
   return {
     needs: (at) => isAsked || required.has(keyOf(at)),
     require: (at) => void required.add(keyOf(at)),
-    acceptLoss: (at) => void accepted.add(keyOf(at)),
     join: (partition) =>
       Effect.suspend(() => {
         const seat = take(partition)
@@ -182,8 +179,7 @@ const delaysOf = (definition: ConsumerContext<unknown>["definition"]): number =>
 const beginUnit = (
   { context, broker, session, counts }: UnitsOptions,
   seat: UnitParts,
-  { retentions, ...shared }: Shared & { readonly retentions: Retentions.Retentions },
-  acceptsLoss: () => boolean
+  { retentions, ...shared }: Shared & { readonly retentions: Retentions.Retentions }
 ): Effect.Effect<Unit> => {
   const definition = Sources.ofTopic(context.definition, seat.source)
   const main = seat.parts.get(seat.source)!
@@ -191,12 +187,16 @@ const beginUnit = (
   const { topic, partition, generation } = main
   const topicId = CommitMetadata.topicIdOf(main.commitText.fixed)
   return begin({
-    ...{ ...shared, definition, main, tiers, broker, generation, counts, acceptsLoss },
+    ...{ ...shared, definition, main, tiers, broker, generation, counts },
+    letterOf: (at, { record, lock }) => strandedLetter(context, at, record, lock),
     ...{ retention: () => retentions.of(topic), delaysMillis: delaysOf(definition) },
     askRetention: (withinMillis) => retentions.ask(topic, withinMillis),
     parks: definition.orderingMode === "PER_KEY",
     ...{ clock: context.clock, committer: context.committer, copyPublisher: context.copyPublisher },
-    bond: { topic, partition, topicId, clusterId: session.clusterId, groupId: definition.groupId },
+    bond: {
+      ...{ topic, partition, topicId, clusterId: session.clusterId },
+      ...{ groupId: definition.groupId, formerGroupIds: definition.adopts }
+    },
     onHeldGone: ({ keyBytes: key, offset }) =>
       report(context, main, {
         ...{ _tag: "RecordsGone", from: offset, to: offset + 1n, gone: 1n, cause: "retention" },

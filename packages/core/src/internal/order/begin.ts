@@ -5,17 +5,20 @@
  * each key is the key's (`lockScan.ts`).
  */
 import * as Effect from "effect/Effect"
+import type { Reader } from "../../Broker.ts"
 import { type BrokerError, UnexpectedBrokerError } from "../../BrokerError.ts"
 import type { TopicPartition } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
 import * as Clocks from "../base/clocks.ts"
 import { pluralize } from "../base/pluralize.ts"
 import type { Partition } from "../partition/partition.ts"
+import type { Copy } from "../record/copy.ts"
 import * as SourceRetention from "../retry/sourceRetention.ts"
 import * as Claims from "./claims.ts"
 import { Entry } from "./entry.ts"
+import * as FormerPositions from "./formerPositions.ts"
 import * as LockCopies from "./lockCopies.ts"
-import { type Found, highestOf, LockScan, lastCopy } from "./lockScan.ts"
+import { type Found, highestOf, isAccepted, LockScan, lastCopy, type Stranded, strangersOf } from "./lockScan.ts"
 import { LostOffsets } from "./lostOffsets.ts"
 import { readAgain } from "./readAgain.ts"
 import { Unit } from "./unit.ts"
@@ -28,10 +31,10 @@ interface LocksLost {
   readonly from: bigint
 }
 
-export interface BeginOptions extends Omit<UnitOptions, "epoch" | "elapsedMillis"> {
+export interface BeginOptions extends Omit<UnitOptions, "epoch" | "elapsedMillis" | "strangersTo"> {
   readonly generation: number
-  /** Whether an operator has accepted that locks of another incarnation of the source keep nothing back: their records are retried without order. */
-  readonly acceptsLoss: () => boolean
+  /** The dead letter of a lock whose loss an operator has accepted, with the body that it has. */
+  readonly letterOf: (at: Partition, lock: Stranded) => Copy
   /** Locks are gone that the last owner had: of so many keys at most, which waited from this offset of the source on. */
   readonly onLocksGone: (gone: LocksLost) => void
   /** The unit cannot begin yet, and why. It is tried again. */
@@ -59,21 +62,25 @@ const attempt = Effect.fnUntraced(function* (options: BeginOptions, lost: LostOf
   const { broker, generation, tiers } = options
   if (options.parks) yield* keptForLongEnough(options)
   const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
-  const scans = tiers.map((partition, index) => scanOf(options, lost, partition, index + 1))
+  const positions = yield* FormerPositions.read(options.definition, broker)
+  const scans = tiers.map((partition, index) => scanOf(options, lost, partition, index + 1, positions))
   yield* Effect.forEach(scans, (scan, index) => scan.readTo(reader, tiers[index]!.log.end), {
     concurrency: "unbounded"
   })
+  yield* readAcceptances(options, scans, reader)
   // Before the claims: an operator may take days, and each attempt would write them anew.
   yield* withoutStrangers(options, scans)
   const epoch = Claims.epochAfter(Math.max(0, ...scans.map((scan) => scan.highest)), generation)
-  const unitOptions: UnitOptions = { ...options, epoch, elapsedMillis: Clocks.stopwatch(options.clock) }
+  const elapsedMillis = Clocks.stopwatch(options.clock)
+  const unitOptions: UnitOptions = { ...options, epoch, elapsedMillis, strangersTo: [] }
   yield* Effect.forEach(
     scans,
     (scan) => Effect.flatMap(claim(unitOptions, scan), (at) => scan.readTo(reader, at + 1n)),
     { concurrency: "unbounded" }
   )
   yield* withoutStrangers(options, scans)
-  const unit = tableOf(unitOptions, scans)
+  yield* deadLetterStrangers(options, unitOptions, strangersOf(scans))
+  const unit = tableOf({ ...unitOptions, strangersTo: scans.map(({ end }) => end) }, scans)
   reportLost(options, unit)
   return unit
 })
@@ -86,18 +93,49 @@ const reportLost = ({ main, tiers, onLocksGone }: BeginOptions, { table }: Unit)
   if (parked !== undefined && topics.length > 0 && keys > 0) onLocksGone({ topics, keys, from: parked.from })
 }
 
-const withoutStrangers = ({ main, acceptsLoss }: BeginOptions, scans: ReadonlyArray<LockScan>) => {
-  const strangers = scans.flatMap((scan) => scan.strangers)
-  return strangers.length === 0 || acceptsLoss() ? Effect.void : Effect.fail(ofAnotherTopic(main, strangers))
+/** The fetches of a partition that waits do not see what operators write behind it. */
+const readAcceptances = Effect.fnUntraced(function* (
+  { broker, tiers }: BeginOptions,
+  scans: ReadonlyArray<LockScan>,
+  reader: Reader
+) {
+  if (scans.every(({ strangers }) => strangers.size === 0)) return
+  const admin = yield* broker.admin
+  yield* Effect.forEach(scans, (scan, index) => {
+    const { topic, partition } = tiers[index]!
+    return Effect.flatMap(admin.topicOffsets(topic), (logs) =>
+      scan.readTo(reader, logs.find((log) => log.partition === partition)?.logEnd ?? 0n)
+    )
+  })
+})
+
+const withoutStrangers = ({ main }: BeginOptions, scans: ReadonlyArray<LockScan>) => {
+  const strangers = strangersOf(scans).filter((each) => !isAccepted(scans, each))
+  return strangers.length === 0 ? Effect.void : Effect.fail(ofStrangers(main, strangers))
 }
+
+/** Before any of their slots is finished: a crash repeats the letters, and loses none. A lock without a body has no letter. */
+const deadLetterStrangers = (options: BeginOptions, unit: UnitOptions, strangers: ReadonlyArray<Stranded>) =>
+  Effect.forEach(
+    strangers.filter(({ lock }) => lock.kind !== "next"),
+    (stranger) => {
+      const copy = options.letterOf(options.tiers[stranger.part - 1]!, stranger)
+      return Effect.flatMap(LockCopies.publish(unit, copy), (isStored) =>
+        isStored ? Effect.void : Effect.fail(notAcknowledged(`Dead-lettering a lock of ${copy.topic}`))
+      )
+    },
+    { discard: true }
+  )
 
 const scanOf = (
   { definition, bond, main }: BeginOptions,
   lost: LostOffsets,
   partition: Partition,
-  part: number
+  part: number,
+  positions: FormerPositions.FormerPositions
 ): LockScan =>
   new LockScan({
+    formerPosition: (groupId) => positions(groupId, partition),
     ...{ at: partition, part, from: partition.position(), epoch: committedEpoch(partition) },
     ...{ groups: definition, bond },
     isLost: (lock, at) => lost.has(`${part}@${at}`, main.log.end, lock)
@@ -125,23 +163,23 @@ const claim = Effect.fnUntraced(function* (options: UnitOptions, { part }: LockS
   })
   const isStored = yield* LockCopies.publish(options, copy)
   if (!isStored || at === undefined) {
-    return yield* new UnexpectedBrokerError({
-      operation: `Claiming ${copy.topic}-${options.main.partition}`,
-      code: "NOT_ACKNOWLEDGED",
-      detail: "the partition is being given up",
-      retryable: true
-    })
+    return yield* notAcknowledged(`Claiming ${copy.topic}-${options.main.partition}`)
   }
   options.counts.locks.claim++
   return at
 })
 
-/** The offsets of these locks say nothing about the source: it is another topic, or another cluster. */
-const ofAnotherTopic = (main: TopicPartition, strangers: ReadonlyArray<string>): BrokerError =>
+const notAcknowledged = (operation: string): UnexpectedBrokerError =>
+  new UnexpectedBrokerError({
+    ...{ operation, code: "NOT_ACKNOWLEDGED", detail: "the partition is being given up", retryable: true }
+  })
+
+/** The offsets of these locks say nothing to this group: it is another topic, another cluster, or the position of a former name. */
+const ofStrangers = (main: TopicPartition, strangers: ReadonlyArray<Stranded>): BrokerError =>
   new UnexpectedBrokerError({
     operation: `Taking over the parked keys of ${main.topic}-${main.partition}`,
     code: "OTHER_INCARNATION",
-    detail: `${pluralize(strangers.length, "lock")} of another incarnation of the topic, or of another cluster (${strangers[0]}): their offsets do not lead to the records that they keep back`,
+    detail: `${pluralize(strangers.length, "parked key")} of another incarnation of the topic, of another cluster, or of a former name of the group (${strangers[0]!.bond}). Their locks do not lead this group to the records that they keep back. Let the former group finish them, or accept the loss ('eventbus parked accept-loss')`,
     retryable: true
   })
 

@@ -26,6 +26,8 @@ export interface LockScanOptions {
   readonly bond: OrderHeaders.Bond
   /** Whether the source does not have the offset of a lock, at this place of the retry partition: the lock is of another log. */
   readonly isLost: (lock: OrderHeaders.Lock, at: bigint) => boolean
+  /** The position in the retry partition of a former name of the group, which is done with what lies below. Undefined where it has none. */
+  readonly formerPosition: (groupId: string) => bigint | undefined
 }
 
 /** A key's lock as it was found, and where. */
@@ -34,6 +36,11 @@ export interface Found {
   /** Without its value: there may be as many locks as keys, and nobody asks for their bodies. */
   readonly record: ConsumerRecord
   readonly part: number
+}
+
+/** A lock of another incarnation of the source, of another cluster, or of a former name of the group. */
+export interface Stranded extends Found {
+  readonly bond: string
 }
 
 export class LockScan {
@@ -49,10 +56,12 @@ export class LockScan {
   /** By key: the offset of its last void lock. */
   readonly lastVoid = new Map<string, bigint>()
   readonly claims: Array<{ readonly at: bigint; readonly epoch: number }> = []
-  /** Locks of another incarnation of the source, or of another cluster: the bond of each, or its offset, which the source does not have. */
-  readonly strangers: Array<string> = []
+  /** By bond and key: the highest lock whose offset does not lead to the records that it keeps back. */
+  readonly strangers = new Map<string, Stranded>()
   /** Where those lie whose offset the source does not have. */
   readonly lost = new Set<bigint>()
+  /** Operators have accepted the loss behind strangers that lie below this offset. */
+  acceptedTo = 0n
   readonly #options: LockScanOptions
   #inForce: number
   #next: bigint
@@ -63,6 +72,11 @@ export class LockScan {
     this.#inForce = options.epoch
     this.highest = this.#inForce
     this.#next = options.from
+  }
+
+  /** How far it has read. */
+  get end(): bigint {
+    return this.#next
   }
 
   /** Reads on, up to an offset. It passes over records that are gone or cannot be read: the partition itself reports them. */
@@ -90,7 +104,12 @@ export class LockScan {
     const read = OrderHeaders.read(record, bond)
     if (read === undefined) return
     if (read.kind === "stranger") {
-      this.strangers.push(read.bond)
+      this.#takeStranger(record, read)
+      return
+    }
+    if (read.kind === "accept-loss") {
+      // It covers nothing that lies behind itself.
+      this.acceptedTo = BigInts.max(this.acceptedTo, BigInts.min(read.offset, record.offset))
       return
     }
     if (read.kind === "claim") {
@@ -100,12 +119,13 @@ export class LockScan {
       return
     }
     if (!OrderHeaders.isLock(read)) return
+    const key = textOf(record.key!)
     if (isLost(read, record.offset)) {
-      this.strangers.push(`offset ${read.offset}, which the source does not have`)
+      const bond = `offset ${read.offset}, which the source does not have`
+      keepHigher(this.strangers, `lost ${key}`, { lock: read, record, part: this.part, bond })
       this.lost.add(record.offset)
       return
     }
-    const key = textOf(record.key!)
     const found = { lock: read, record: Detached.of({ ...record, value: null }), part: this.part }
     if (read.epoch === this.#inForce) {
       this.last.set(key, record.offset)
@@ -116,7 +136,25 @@ export class LockScan {
       keepLater(this.bestVoid, key, found)
     }
   }
+
+  #takeStranger(record: ConsumerRecord, { bond, lock, formerGroupId }: OrderHeaders.Stranger): void {
+    if (lock === undefined) return
+    const done = formerGroupId === undefined ? undefined : this.#options.formerPosition(formerGroupId)
+    if (done !== undefined && record.offset < done) return
+    keepHigher(this.strangers, `${bond} ${textOf(record.key!)}`, { lock, record, part: this.part, bond })
+  }
 }
+
+/** The highest stranger of each bond and key over the retry partitions of a unit. */
+export const strangersOf = (scans: ReadonlyArray<LockScan>): ReadonlyArray<Stranded> => {
+  const highest = new Map<string, Stranded>()
+  for (const scan of scans) for (const [name, found] of scan.strangers) keepHigher(highest, name, found)
+  return Array.from(highest.values())
+}
+
+/** Whether an operator has accepted the loss behind a stranger. */
+export const isAccepted = (scans: ReadonlyArray<LockScan>, { part, record }: Stranded): boolean =>
+  scans.some((scan) => scan.part === part && record.offset < scan.acceptedTo)
 
 /** The lock of each key over the retry partitions of a unit: the highest one. `mainPosition`: the group's position in the source. */
 export const highestOf = (scans: ReadonlyArray<LockScan>, mainPosition: bigint): ReadonlyMap<string, Found> => {
@@ -136,7 +174,7 @@ export const highestOf = (scans: ReadonlyArray<LockScan>, mainPosition: bigint):
 export const lastCopy = ({ last, lastVoid }: LockScan, key: string, isVoid: boolean): bigint =>
   BigInts.max(last.get(key) ?? -1n, (isVoid ? lastVoid.get(key) : undefined) ?? -1n)
 
-const keepHigher = (best: Map<string, Found>, key: string, found: Found): void => {
+const keepHigher = <A extends Found>(best: Map<string, A>, key: string, found: A): void => {
   const known = best.get(key)
   if (known === undefined || isHigher(found.lock, known.lock)) best.set(key, found)
 }

@@ -137,9 +137,13 @@ export class Unit {
   takeTier(part: number, record: ConsumerRecord, sequence: number): boolean {
     const read = OrderHeaders.read(record, this.options.bond)
     const slot = { part, sequence }
-    if (read === undefined || read.kind === "stranger" || this.#lost[part - 1]?.has(record.offset)) {
-      return OrderHeaders.isForNoHandler(record) && this.#pass(slot)
+    const isLost = this.#lost[part - 1]?.has(record.offset) === true
+    if (read === undefined || read.kind === "stranger" || isLost) {
+      const isLock = isLost || (read?.kind === "stranger" && read.lock !== undefined)
+      const isDone = isLock && record.offset < this.options.strangersTo[part - 1]!
+      return (isDone || OrderHeaders.isForNoHandler(record)) && this.#pass(slot)
     }
+    if (read.kind === "accept-loss") return this.#pass(slot)
     if (read.kind === "claim") {
       this.claims[part - 1]!.add(record.offset, read.epoch)
       return this.#pass(slot)

@@ -30,6 +30,8 @@ export interface UnitOptions {
   readonly tiers: ReadonlyArray<Partition>
   readonly bond: OrderHeaders.Bond
   readonly epoch: number
+  /** By retry topic: strangers below this offset were dealt with when the unit began. */
+  readonly strangersTo: ReadonlyArray<bigint>
   /** False where the binding does not keep the order of each key (any more): keys that are parked go on in order, and no other is parked. */
   readonly parks: boolean
   readonly clock: Clock.Clock

@@ -5,7 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Broker } from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
-import type { RecordPosition } from "../../ConsumerRecord.ts"
+import type { Header, RecordPosition } from "../../ConsumerRecord.ts"
 import {
   type Decide,
   type Decided,
@@ -31,10 +31,12 @@ export interface DecisionOptions extends ParkedList.ListOptions {
   readonly onDecided: (given: GivenDecision) => Effect.Effect<void>
 }
 
+type Verb = Exclude<KeyDecision["kind"], "accept-loss">
+
 const verbs = { retry: "retry-held", skip: "skip-held" } as const
 
 export const decide =
-  (options: DecisionOptions, kind: KeyDecision["kind"]): Decide =>
+  (options: DecisionOptions, kind: Verb): Decide =>
   (given, reason) =>
     Effect.gen(function* () {
       yield* Arguments.reason(kind, reason)
@@ -94,7 +96,7 @@ const notHeld = ({ definition }: DecisionOptions, { name }: Search, matching: Re
 const give = (
   { broker }: DecisionOptions,
   listed: ParkedList.KeyInGroup,
-  kind: KeyDecision["kind"]
+  kind: Verb
 ): Effect.Effect<Decided["by"] | undefined, BrokerError> => {
   const { owned, key } = listed
   const command = { kind: verbs[kind], offset: key.offset }
@@ -106,18 +108,24 @@ const give = (
 const producerTimeouts = { deliveryTimeout: 5_000, closeTimeout: 2_000 } as const
 
 /** Into the topic whose records wait least: the owner reads it in order. */
-const write = Effect.fnUntraced(
+const write = (broker: Broker["Service"], listed: ParkedList.KeyInGroup, command: OrderHeaders.Command) =>
+  send(broker, listed, 1, listed.key.key, OrderHeaders.ofCommand(listed.bond, command))
+
+/** Writes into a retry topic, beside the locks of the listed key's partition. */
+export const send = Effect.fnUntraced(
   function* (
     broker: Broker["Service"],
-    { definition, bond, key: { key, partition } }: ParkedList.KeyInGroup,
-    command: OrderHeaders.Command
+    { definition, key: { partition } }: ParkedList.KeyInGroup,
+    part: number,
+    key: Uint8Array | null,
+    order: ReadonlyArray<Header>
   ) {
-    const { topic, first } = definition.tiers.topics[0]!
+    const { topic, first } = definition.tiers.topics[part - 1]!
     const headers = [
       number(Names.retryTier, first),
       number(Names.retryAttempt, 1),
       number(Names.retryTimestamp, yield* Clock.currentTimeMillis),
-      ...OrderHeaders.ofCommand(bond, command)
+      ...order
     ]
     const producer = yield* broker.producer(producerTimeouts)
     yield* producer.send({

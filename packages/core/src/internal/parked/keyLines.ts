@@ -10,6 +10,9 @@ type KeyEvent = Extract<EventBusEvent, { readonly _tag: "KeyDecided" | "Retentio
 export const of = (event: KeyEvent): string => (event._tag === "KeyDecided" ? decided(event) : retentionUnknown(event))
 
 export const decided = ({ at, decision }: GivenDecision): string => {
+  if (decision.kind === "accept-loss") {
+    return `An operator accepted the loss of what follows the stranded key ${at.topic}-${at.partition}@${at.offset}: ${decision.reason}`
+  }
   const done = decision.kind === "skip" ? "skipped" : "retried"
   const where = `${at.topic}-${at.partition}@${at.offset}`
   return `An operator ${done} the record ${where}, which holds its key: ${decision.reason}`

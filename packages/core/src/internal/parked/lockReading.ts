@@ -2,11 +2,13 @@
  * Reads the locks of a source from outside of its units: from the group's committed offsets to the ends of the retry topics, by the rules by which a new owner reads them.
  */
 import * as Effect from "effect/Effect"
-import type { Admin, CommittedOffset, PartitionOffsets, Reader } from "../../Broker.ts"
+import type * as Scope from "effect/Scope"
+import type { Admin, Broker, CommittedOffset, PartitionOffsets, Reader } from "../../Broker.ts"
 import { type BrokerError, RequestTimedOut } from "../../BrokerError.ts"
 import { partitionKey } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
-import { type Found, highestOf, LockScan } from "../order/lockScan.ts"
+import * as FormerPositions from "../order/formerPositions.ts"
+import { type Found, highestOf, isAccepted, LockScan, type Stranded, strangersOf } from "../order/lockScan.ts"
 import * as LostOffsets from "../order/lostOffsets.ts"
 import * as CommitMetadata from "../partition/commitMetadata.ts"
 import type * as OrderHeaders from "../record/orderHeaders.ts"
@@ -25,6 +27,10 @@ export interface Locks {
   readonly partition: number
   readonly bond: OrderHeaders.Bond
   readonly found: ReadonlyMap<string, Found>
+  /** Locks that lead this group nowhere, whose loss nobody has accepted. */
+  readonly stranded: ReadonlyArray<Stranded>
+  /** By part, from 1: how far the retry partition was read. */
+  readonly ends: ReadonlyMap<number, bigint>
 }
 
 /** A part of a retry topic that the group has not passed. */
@@ -39,14 +45,17 @@ interface Stretch {
 /** Fails with `UnknownTopic` where the source does not exist. A retry topic may be missing: then nothing waits in it. */
 export const read = Effect.fnUntraced(function* (
   definition: BindingDefinition<unknown>,
-  admin: Admin,
-  reader: Reader
-): Effect.fn.Return<ReadonlyArray<Locks>, BrokerError> {
+  broker: Broker["Service"]
+): Effect.fn.Return<ReadonlyArray<Locks>, BrokerError, Scope.Scope> {
+  const admin = yield* broker.admin
+  const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
   const sources = yield* admin.topicOffsets(definition.topic)
   const stretches = yield* stretchesOf(definition, admin)
   const topicId = stretches.length === 0 ? undefined : yield* topicIdOf(definition.topic, sources, reader)
   const { clusterId } = admin
+  const formerPosition = yield* FormerPositions.read(definition, broker)
   const bondOf = (partition: number): OrderHeaders.Bond => ({
+    formerGroupIds: definition.adopts,
     ...{ topic: definition.topic, partition, clusterId, groupId: definition.groupId },
     topicId: clusterId === "" ? undefined : topicId
   })
@@ -57,20 +66,22 @@ export const read = Effect.fnUntraced(function* (
       const source = sources.find(({ partition }) => partition === log.partition)
       const scan = new LockScan({
         ...{ at, part, from, epoch, groups: definition, bond: bondOf(log.partition) },
-        isLost: (lock) => LostOffsets.isBehind(source?.logEnd ?? 0n, lock)
+        isLost: (lock) => LostOffsets.isBehind(source?.logEnd ?? 0n, lock),
+        formerPosition: (groupId) => formerPosition(groupId, at)
       })
       return Effect.as(inTime(scan.readTo(reader, log.logEnd), at.topic), { partition: log.partition, scan })
     },
     { concurrency: partitionsAtOnce }
   )
   const positions = stretches.length === 0 ? new Map() : yield* positionsOf(definition, admin)
-  return sources.map(({ partition }) => ({
-    ...{ partition, bond: bondOf(partition) },
-    found: highestOf(
-      scans.flatMap((each) => (each.partition === partition ? each.scan : [])),
-      positions.get(partition) ?? 0n
-    )
-  }))
+  return sources.map(({ partition }) => {
+    const own = scans.flatMap((each) => (each.partition === partition ? each.scan : []))
+    return {
+      ...{ partition, bond: bondOf(partition), found: highestOf(own, positions.get(partition) ?? 0n) },
+      stranded: strangersOf(own).filter((each) => !isAccepted(own, each)),
+      ends: new Map(own.map(({ part, end }) => [part, end]))
+    }
+  })
 })
 
 const stretchesOf = Effect.fnUntraced(function* ({ tiers, groupId }: BindingDefinition<unknown>, admin: Admin) {

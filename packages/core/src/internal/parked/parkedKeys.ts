@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import { NotOrderedPerKey, type ParkedKeys } from "../../ParkedKeys.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
+import * as AcceptLoss from "./acceptLoss.ts"
 import * as Decisions from "./decisions.ts"
 import * as ParkedList from "./parkedList.ts"
 
@@ -23,6 +24,7 @@ export const make = (options: ParkedOptions): Effect.Effect<ParkedKeys, NotOrder
     orderingMode: definition.orderingMode,
     list: Effect.map(ParkedList.list(options), (all) => all.map(({ key }) => key)),
     retry: Decisions.decide(options, "retry"),
-    skip: Decisions.decide(options, "skip")
+    skip: Decisions.decide(options, "skip"),
+    acceptLoss: AcceptLoss.make(options)
   })
 }

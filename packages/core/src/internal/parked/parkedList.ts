@@ -34,6 +34,8 @@ export interface KeyInGroup {
   readonly bond: OrderHeaders.Bond
   /** Set where this process owns the partition. */
   readonly owned: { readonly unit: Unit; readonly entry: Entry } | undefined
+  /** Set for a stranded key: the retry topic of its lock, and how far that was read. */
+  readonly strandedIn?: { readonly part: number; readonly end: bigint }
 }
 
 /** Those that are held first, and of each state those that have waited longest. */
@@ -43,10 +45,8 @@ export const list = ({
   units
 }: ListOptions): Effect.Effect<ReadonlyArray<KeyInGroup>, BrokerError> =>
   Effect.gen(function* () {
-    const admin = yield* broker.admin
-    const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
     const found = yield* Effect.forEach(Sources.of(definition), (source) =>
-      Effect.map(LockReading.read(source, admin, reader), (all) =>
+      Effect.map(LockReading.read(source, broker), (all) =>
         all.flatMap((locks) => ofPartition(source, locks, runningUnit(units(), source.topic, locks.partition)))
       )
     )
@@ -64,15 +64,24 @@ const runningUnit = (units: ReadonlyArray<Unit>, topic: string, partition: numbe
 
 const ofPartition = (
   definition: BindingDefinition<unknown>,
-  { partition, bond, found }: LockReading.Locks,
+  { partition, bond, found, stranded, ends }: LockReading.Locks,
   unit: Unit | undefined
 ): ReadonlyArray<KeyInGroup> => {
   const at = { topic: definition.topic, partition }
   if (unit === undefined) {
-    return Array.from(found.values(), (each) => ({
+    const shown = (each: Found) => ({
       ...{ definition, bond, owned: undefined },
       key: { ...at, ...fromLock(each), ...told(definition, each), ...notOwned }
-    }))
+    })
+    const ofStranded = (each: Found): KeyInGroup => {
+      const { key, ...rest } = shown(each)
+      return {
+        ...rest,
+        key: { ...key, state: "stranded", dueMillis: undefined },
+        strandedIn: { part: each.part, end: ends.get(each.part)! }
+      }
+    }
+    return [...stranded.map(ofStranded), ...Array.from(found.values(), shown)]
   }
   return Array.from(unit.table.values())
     .filter(({ isGone }) => !isGone)

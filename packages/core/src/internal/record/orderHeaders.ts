@@ -48,6 +48,8 @@ export interface Bond extends TopicPartition {
   /** Undefined when the cluster gives none (Kafka before 2.8). */
   readonly topicId: string | undefined
   readonly groupId: string
+  /** Former names of the group. Their locks are strangers. Default: none. */
+  readonly formerGroupIds?: ReadonlyArray<string>
 }
 
 const encoder = new TextEncoder()
@@ -78,11 +80,27 @@ export const ofCommand = (bond: Bond, { kind, offset }: Command): ReadonlyArray<
   text(Names.orderBond, bondText(bond))
 ]
 
-/** A record of another incarnation of the source topic, or of another cluster. */
+/** Says that an operator has accepted the loss of order behind all strangers that lie below an offset of the same retry partition. */
+export interface Acceptance {
+  readonly kind: "accept-loss"
+  readonly offset: bigint
+}
+
+export const ofAcceptance = (bond: Bond, offset: bigint): ReadonlyArray<Header> => [
+  text(Names.orderKind, "accept-loss"),
+  number(Names.orderOffset, offset),
+  text(Names.orderBond, bondText(bond))
+]
+
+/** A record of another incarnation of the source topic, of another cluster, or of a former name of the group. */
 export interface Stranger {
   readonly kind: "stranger"
   /** The bond that the record names. */
   readonly bond: string
+  /** The former name of the group; undefined for the group itself. */
+  readonly formerGroupId: string | undefined
+  /** Undefined where it is no lock. */
+  readonly lock: Lock | undefined
 }
 
 /** The highest numbers that are read. Only a false record comes near them; the owner stays there, since it could not read its own locks beyond. Epochs fit a number exactly. */
@@ -98,24 +116,36 @@ export const isAtOnce = (record: ConsumerRecord): boolean => {
   return kind !== undefined && HeaderValues.text(kind) !== "retry"
 }
 
-/** Whether it is a claim, a command, or a lock without a record to deliver, whosever it is: no handler may see it. */
+/** Whether it is a claim, a command, an acceptance, or a lock without a record to deliver, whosever it is: no handler may see it. */
 export const isForNoHandler = (record: ConsumerRecord): boolean => {
   const value = HeaderValues.last(record.headers, Names.orderKind)
   if (value === undefined) return false
   const kind = HeaderValues.text(value)
-  return kind === "claim" || kind === "next" || (kind !== undefined && verbs.has(kind))
+  return kind === "claim" || kind === "accept-loss" || kind === "next" || (kind !== undefined && verbs.has(kind))
 }
 
 /** Reads a record of a retry topic. Undefined for one that takes no part: it is retried without order. */
-export const read = (record: ConsumerRecord, bond: Bond): Lock | Claim | Command | Stranger | undefined => {
+export const read = (record: ConsumerRecord, bond: Bond): OwnRecord | Stranger | undefined => {
   const kind = HeaderValues.text(HeaderValues.last(record.headers, Names.orderKind))
   if (kind === undefined) return undefined
   const bound = HeaderValues.text(HeaderValues.last(record.headers, Names.orderBond)) ?? ""
-  if (bound !== bondText(bond)) return isOfSameSource(bound, bond) ? { kind: "stranger", bond: bound } : undefined
+  if (bound === bondText(bond)) return parse(record, kind)
+  const groupId = groupOfSameSource(bound, bond)
+  if (groupId === undefined) return undefined
+  const parsed = parse(record, kind)
+  const lock = parsed !== undefined && isLock(parsed) ? parsed : undefined
+  return { kind: "stranger", bond: bound, formerGroupId: groupId === bond.groupId ? undefined : groupId, lock }
+}
+
+type OwnRecord = Lock | Claim | Command | Acceptance
+
+const parse = (record: ConsumerRecord, kind: string): OwnRecord | undefined => {
   const epoch = HeaderValues.wholeNumber(HeaderValues.last(record.headers, Names.orderEpoch), 0, maxEpoch)
   if (kind === "claim") return epoch === undefined ? undefined : { kind, epoch }
   const offset = HeaderValues.offset(HeaderValues.last(record.headers, Names.orderOffset))
-  if (offset === undefined || record.key === null) return undefined
+  if (offset === undefined) return undefined
+  if (kind === "accept-loss") return { kind, offset }
+  if (record.key === null) return undefined
   if (isVerb(kind)) return { kind, offset }
   const hop = HeaderValues.wholeNumber(HeaderValues.last(record.headers, Names.orderHop), 1, maxHop)
   const next = HeaderValues.offset(HeaderValues.last(record.headers, Names.orderNext))
@@ -126,10 +156,14 @@ export const read = (record: ConsumerRecord, bond: Bond): Lock | Claim | Command
 const isLockKind = (kind: string): kind is LockKind => kinds.has(kind)
 const isVerb = (kind: string): kind is Verb => verbs.has(kind)
 
-export const isLock = (read: Lock | Claim | Command | Stranger): read is Lock => isLockKind(read.kind)
+export const isLock = (read: OwnRecord | Stranger): read is Lock => isLockKind(read.kind)
 
-/** Whether the bond names this group and source partition, of whichever cluster and incarnation. */
-const isOfSameSource = (bound: string, { topic, partition, groupId }: Bond): boolean => {
+/** The group that the bond names, this one or a former name of it, where it names this source partition, of whichever cluster and incarnation. */
+const groupOfSameSource = (
+  bound: string,
+  { topic, partition, groupId, formerGroupIds = [] }: Bond
+): string | undefined => {
   const [, , boundTopic, boundPartition, ...group] = bound.split("/")
-  return boundTopic === topic && boundPartition === String(partition) && group.join("/") === groupId
+  if (boundTopic !== topic || boundPartition !== String(partition)) return undefined
+  return [groupId, ...formerGroupIds].find((each) => each === group.join("/"))
 }
