@@ -39,7 +39,7 @@ describe("PKO-05 parked keys over HTTP", () => {
         ...{ exceptionClass: "Closed", message: `no account ${canary}` },
         ...{ followers: 1, hasMoreFollowers: false, isOwnedHere: true }
       })
-      assert.deepStrictEqual([body.counts, body.next], [{ held: 1, waiting: 0, draining: 0 }, undefined])
+      assert.deepStrictEqual([body.counts, body.next], [{ held: 1, waiting: 0, draining: 0, stranded: 0 }, undefined])
     })
   )
 

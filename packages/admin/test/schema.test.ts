@@ -108,9 +108,9 @@ describe("OPS-18 OpenAPI", () => {
           "POST /eventbus/bindings/{name}/dlt/runs/{id}/resume",
           "POST /eventbus/bindings/{name}/held/{position}/dead-letter",
           "POST /eventbus/bindings/{name}/held/{position}/skip",
+          "POST /eventbus/bindings/{name}/parked/accept-loss",
           "POST /eventbus/bindings/{name}/parked/{position}/retry",
           "POST /eventbus/bindings/{name}/parked/{position}/skip",
-          "POST /eventbus/bindings/{name}/parked/accept-loss",
           "POST /eventbus/bindings/{name}/pause",
           "POST /eventbus/bindings/{name}/resume",
           "POST /eventbus/bindings/{name}/start",
@@ -149,7 +149,7 @@ describe("OPS-18 OpenAPI", () => {
     property(async (run, { operations }) => {
       const good: Readonly<Record<string, string>> = {
         transform: "repair",
-        ...{ count: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
+        ...{ count: "1", keys: "1", tier: "1", from: "0", to: "1", olderThan: "1d" },
         ...{ group: "v1-a", state: "waiting", text: "x", before: "0", limit: "1" },
         ...{ after: "1h", binding: "orders", reason: "x", topic: "orders", messages: "true" },
         ...{ eventType: "Placed", aggregateType: "order", aggregateId: "o-1", next: "0" },
@@ -183,7 +183,7 @@ describe("OPS-18 OpenAPI", () => {
         "",
         "9".repeat(20)
       )
-      const numbers: ReadonlySet<string> = new Set(["count", "tier", "limit"])
+      const numbers: ReadonlySet<string> = new Set(["count", "keys", "tier", "limit"])
       const longOrBlank = fc.constantFrom("", " ", "x".repeat(129))
       const texts: Readonly<Record<string, fc.Arbitrary<string>>> = {
         text: fc.constantFrom("", "x".repeat(201)),
@@ -196,7 +196,7 @@ describe("OPS-18 OpenAPI", () => {
         next: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20)),
         ...{ eventType: longOrBlank, aggregateType: longOrBlank, aggregateId: longOrBlank },
         before: fc.constantFrom("", "x", "1.", "-1", "1,2", "9".repeat(20)),
-        page: fc.constantFrom("", "x", "1.", "3.1.2.3.orders", "0.1.2.3.a b")
+        page: fc.constantFrom("", "x", "1.", "4.1.2.3.orders", "0.1.2.3.a b")
       }
       const wrong = (name: string) => texts[name] ?? fc.oneof(nonsense, numbers.has(name) ? nasty : nastyTimes)
       await fc.assert(

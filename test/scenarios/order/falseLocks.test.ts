@@ -124,7 +124,7 @@ describe("false locks and claims", () => {
       yield* publishKeyed("b1", "b2", "b3", "b4", "b5", "b6")
       yield* Effect.repeat(advance("5 seconds"), { times: 20 })
       const problem =
-        "1 lock of another incarnation of the topic, or of another cluster (offset 5, which the source does not have)"
+        "1 parked key of another incarnation of the topic, of another cluster, or of a former name of the group (offset 5, which the source does not have)"
       const told = next.of("UnitWaits").map((event) => [event.topic, event.partition, event.problem.includes(problem)])
       assert.deepStrictEqual([told, handled], [[["orders", 0, true]], []])
       const { status, reasons } = yield* next.connector.health
