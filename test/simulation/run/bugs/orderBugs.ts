@@ -2,6 +2,7 @@
  * Planted bugs about order per key: each switches off one rule of its protocol, inside the connector.
  */
 import { Effect } from "effect"
+import type { Entry } from "../../../../packages/core/src/internal/order/entry.ts"
 import { KeyTable } from "../../../../packages/core/src/internal/order/keyTable.ts"
 import { Locks } from "../../../../packages/core/src/internal/order/locks.ts"
 import { Slots } from "../../../../packages/core/src/internal/order/slots.ts"
@@ -35,6 +36,37 @@ const isGentle = ({ faults, actions, outage }: Scenario): boolean =>
   outage === undefined &&
   actions.every(({ _tag }) => _tag !== "Kill" && _tag !== "Pause") &&
   actions.some(({ _tag }) => _tag === "Stop")
+
+/** Whether a key has nothing left to do, wherever its lock and older ones of it are. */
+const isDone = (entry: Entry): boolean =>
+  entry.isIdle && !entry.isGone && entry.move === undefined && entry.slot !== undefined && !entry.hasFollowers
+
+/** Frees keys also where their lock is not the first unfinished record of its retry topic. */
+const freeBehindTheFront = (): (() => void) => {
+  const keys = new WeakMap<Slots, Set<Entry>>()
+  const removals = [
+    inPlaceOf(
+      Slots,
+      "hold",
+      (original) =>
+        function (entry, slot) {
+          original.call(this, entry, slot)
+          keys.set(this, (keys.get(this) ?? new Set()).add(entry))
+        }
+    )(),
+    inPlaceOf(
+      Slots,
+      "front",
+      (original) =>
+        function (part) {
+          const behind = Array.from(keys.get(this) ?? []).find((entry) => entry.slot?.part === part && isDone(entry))
+          return behind ?? original.call(this, part)
+        }
+    )(),
+    inPlaceOf(Slots, "isFree", () => isDone)()
+  ]
+  return () => removals.forEach((remove) => remove())
+}
 
 export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
@@ -135,5 +167,11 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
           if (entry.hop === 0) original.call(this, entry)
         }
     )
+  },
+  {
+    title: "frees a key behind the front of its retry topic",
+    seenBy: ["order-twice"],
+    needs: isGentle,
+    plant: freeBehindTheFront
   }
 ]
