@@ -99,19 +99,20 @@ export const superseded = scenario({
   ]
 })
 
-/** The lock of `a3` arrives when its owner has long lost the partition. The second owner is not as far, and tells a third one so. */
+/** The lock of `a3` arrives when its owner has lost the partition. The second owner is not as far when it dies: the third one must begin where the second one did. */
 export const lateLock = scenario({
-  tiers: [tier(1_000)],
-  processes: 2,
+  tiers: [tier(1_000), tier(2_000)],
+  processes: 3,
   faults: [
-    { _tag: "At", after: 4_000, effect: { _tag: "Isolated", clientId: "p1.1", duration: "24 seconds" } }
+    FaultPlan.nth(2, { operation: "produce", topic: "orders.retry-2", clientId: "p1.1" }, { _tag: "LoseRequest" }),
+    { _tag: "At", after: 8_500, effect: { _tag: "SessionExpired", clientId: "p1.1" } }
   ],
   actions: [
     life("Start", 0),
-    publish(1_000, { a1: flaky(1), a2: fine(4_000), a3: flaky(1), a4: fine() }),
+    publish(1_000, { a1: flaky(1), a2: fine(3_000), a3: busy(1), a4: fine() }),
     life("Start", 3_000, 1),
-    life("Stop", 30_000, 1),
-    life("Kill", 31_000),
-    life("Start", 32_000, 1)
+    life("Kill", 10_500),
+    life("Kill", 11_000, 1),
+    life("Start", 12_000, 2)
   ]
 })

@@ -2,11 +2,12 @@
  * Planted bugs about order per key: each switches off one rule of its protocol, inside the connector.
  */
 import { Effect } from "effect"
-import type { Entry } from "../../../../packages/core/src/internal/order/entry.ts"
+import { type Entry, textOf } from "../../../../packages/core/src/internal/order/entry.ts"
 import { KeyTable } from "../../../../packages/core/src/internal/order/keyTable.ts"
 import { Locks } from "../../../../packages/core/src/internal/order/locks.ts"
 import { Slots } from "../../../../packages/core/src/internal/order/slots.ts"
 import { Unit } from "../../../../packages/core/src/internal/order/unit.ts"
+import * as Directed from "../../scenario/directed.ts"
 import type { Scenario } from "../../scenario/Scenario.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
@@ -65,7 +66,9 @@ const freeBehindTheFront = (): (() => void) => {
     )(),
     inPlaceOf(Slots, "isFree", () => isDone)()
   ]
-  return () => removals.forEach((remove) => remove())
+  return () => {
+    for (const remove of removals) remove()
+  }
 }
 
 export const orderBugs: ReadonlyArray<PlantedBug> = [
@@ -171,7 +174,33 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
     title: "frees a key behind the front of its retry topic",
     seenBy: ["order-twice"],
-    needs: isGentle,
+    directed: [Directed.behindTheFront, Directed.behindAnOlderLock],
     plant: freeBehindTheFront
+  },
+  {
+    title: "begins without its claim in the last retry topic",
+    seenBy: ["order-covered", "order-skipped"],
+    directed: [Directed.lateLock],
+    sabotage: { claims: (topic) => !topic.endsWith("2") }
+  },
+  {
+    title: "finishes a superseded lock before its successor is acknowledged",
+    seenBy: ["order-covered"],
+    directed: [Directed.superseded],
+    plant: inPlaceOf(
+      Unit,
+      "takeTier",
+      (original) =>
+        function (part, record, sequence) {
+          const taken = original.call(this, part, record, sequence)
+          const { move } = (record.key === null ? undefined : this.table.get(textOf(record.key))) ?? {}
+          const at = move?.slots.findIndex((slot) => slot.part === part && slot.sequence === sequence) ?? -1
+          if (at < 0) return taken
+          move?.slots.splice(at, 1)
+          partitionOf(this, part).tracker.finish(sequence)
+          this.options.committer.mark(partitionOf(this, part))
+          return taken
+        }
+    )
   }
 ]
