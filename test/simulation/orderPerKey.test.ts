@@ -56,9 +56,19 @@ const hunt = (bug: PlantedBug): Outcome | undefined => {
 describe("PKO-01 PKO-02 a planted bug of order per key is found", () => {
   for (const bug of orderBugs) {
     it(bug.title, () => {
-      const outcome = hunt(bug)
-      assert.isDefined(outcome?.violation, `not seen in ${maxSeeds} seeds`)
-      assert.include(bug.seenBy, outcome?.violation?.rule, outcome && describeRun(outcome))
+      for (const scenario of bug.directed ?? []) {
+        assertClean(simulate(scenario))
+        assertSeen(bug, simulate(scenario, bug))
+      }
+      if (bug.directed === undefined) assertSeen(bug, hunt(bug))
     })
   }
 })
+
+const assertSeen = (bug: PlantedBug, outcome: Outcome | undefined): void => {
+  assert.isDefined(
+    outcome?.violation,
+    `not seen in ${bug.directed === undefined ? `${maxSeeds} seeds` : "its scenario"}`
+  )
+  assert.include(bug.seenBy, outcome?.violation?.rule, outcome && describeRun(outcome))
+}

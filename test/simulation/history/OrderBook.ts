@@ -6,28 +6,7 @@ import { deadLetterTopics, mainTopics, retryTopics, topicOf } from "../scenario/
 import type { BindingPlan, RecordPlan, Scenario } from "../scenario/Scenario.ts"
 import type { Entry, PartitionName, StoredLock } from "./History.ts"
 import { Members } from "./Members.ts"
-
-export interface OrderRecord {
-  readonly plan: RecordPlan
-  readonly partition: PartitionName
-  readonly offset: bigint
-  /** Undefined for a record without a key. */
-  readonly of: OrderKey | undefined
-  /** Its place among the records of its key. */
-  readonly index: number
-  readonly publishedMillis: number
-  isDone: boolean
-}
-
-/** A key of one main partition. */
-export interface OrderKey {
-  readonly name: string
-  readonly records: Array<OrderRecord>
-  /** The record that was done last by an owner; -1 for none. */
-  last: number
-  /** The highest record that somebody has done since who had lost the partition; -1 for none. */
-  zombie: number
-}
+import type { OrderKey, OrderRecord } from "./orderRecords.ts"
 
 interface Commit {
   readonly offset: bigint
@@ -36,10 +15,15 @@ interface Commit {
 
 interface Running {
   readonly process: string
+  /** Whether a retry topic has delivered the record. */
+  readonly isRetry: boolean
   /** Whether its partition was lost, or given up, while it ran. */
   isLate: boolean
   readonly records: ReadonlyArray<OrderRecord>
 }
+
+/** A call of a process that was killed. */
+const lateCall: Running = { process: "", isRetry: false, isLate: false, records: [] }
 
 export class OrderBook {
   readonly scenario: Scenario
@@ -67,12 +51,14 @@ export class OrderBook {
   readonly #givingUp = new Set<string>()
   readonly #paused = new Set<string>()
   readonly #letters: ReadonlySet<string>
+  readonly #tiers: ReadonlySet<string>
 
   constructor(scenario: Scenario) {
     this.scenario = scenario
     this.plan = scenario.bindings[0]!
     this.isCalm = isCalm(scenario)
     this.#letters = new Set(deadLetterTopics(this.plan))
+    this.#tiers = new Set(retryTopics(this.plan))
     if (scenario.faults.faults.length > 0) this.disturbance = "faults of the broker"
   }
 
@@ -105,17 +91,18 @@ export class OrderBook {
       case "Called": {
         const records = entry.ids.flatMap((id) => this.byId.get(id) ?? [])
         this.running.set(entry.call, {
-          ...{ process: entry.process, records },
+          ...{ process: entry.process, records, isRetry: this.#isRetry(topicOf(entry.partition)) },
           isLate: records.some((record) => this.isZombie(entry.process, record))
         })
         return
       }
       case "Returned": {
-        const { records, isLate } = this.running.get(entry.call) ?? { records: [], isLate: false }
+        const { records, isLate, isRetry } = this.running.get(entry.call) ?? lateCall
         this.running.delete(entry.call)
         if (entry.outcome === "done")
           for (const record of records) this.#finish(record, isLate || this.isZombie(entry.process, record))
-        else if (this.#givingUp.has(entry.process)) this.#disturb("a failure while the partition was given up")
+        else if (this.#givingUp.has(entry.process) && !isRetry)
+          this.#disturb("a failure while the partition was given up")
         return
       }
       case "Sent": {
@@ -180,6 +167,11 @@ export class OrderBook {
     }
   }
 
+  /** Keys that are done behind a record of a retry topic move their locks: what is left of it lets nothing be handled twice. */
+  #isRetry(topic: string): boolean {
+    return this.#tiers.has(topic)
+  }
+
   #disturb(what: string): void {
     this.disturbance ??= what
   }
@@ -190,7 +182,8 @@ export class OrderBook {
         const id = new TextDecoder().decode(event.record.value ?? undefined).replace(/^!/, "")
         const record = this.byId.get(id)
         if (event.settlement === "Skipped" && record !== undefined) this.#finish(record, this.isZombie(process, record))
-        if (event.settlement === "Abandoned") this.#disturb("a record that was left for the next owner")
+        if (event.settlement === "Abandoned" && !this.#isRetry(event.record.topic))
+          this.#disturb("a record that was left for the next owner")
         return
       }
       case "DrainTimedOut":

@@ -3,7 +3,8 @@
  * connector.
  */
 import type { Entry, PartitionName, StoredLock } from "../history/History.ts"
-import { epochOf, type OrderBook, type OrderKey, type OrderRecord } from "../history/OrderBook.ts"
+import { epochOf, type OrderBook } from "../history/OrderBook.ts"
+import type { OrderKey, OrderRecord } from "../history/orderRecords.ts"
 import { topicOf } from "../scenario/retries.ts"
 
 interface OrderRule {

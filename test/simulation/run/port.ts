@@ -7,7 +7,14 @@ import * as Copies from "../history/copies.ts"
 import type { History } from "../history/History.ts"
 import { onMachine } from "../history/Members.ts"
 import * as Cluster from "./cluster.ts"
-import { type Publisher, type Sabotage, sabotaged, sabotagedPublisher, sabotagedTransactions } from "./sabotagedPort.ts"
+import {
+  type Publisher,
+  type Sabotage,
+  sabotaged,
+  sabotagedPublisher,
+  sabotagedTransactions,
+  withoutClaims
+} from "./sabotagedPort.ts"
 
 export const ofProcess = (
   memory: Cluster.Memory,
@@ -24,7 +31,8 @@ export const ofProcess = (
   const publisher = (producer: Publisher, kind: "Sent" | "Replayed"): Publisher => {
     const observed = watched(producer, history, process, kind)
     const change = kind === "Sent" ? sabotage?.copies : sabotage?.replays
-    return change === undefined ? observed : sabotagedPublisher(observed, change)
+    const changed = change === undefined ? observed : sabotagedPublisher(observed, change)
+    return sabotage?.claims === undefined ? changed : withoutClaims(changed, sabotage.claims)
   }
   return {
     consumer: (options) =>

@@ -2,8 +2,9 @@
  * The parts of a process's port with a planted bug in them.
  */
 import type { Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
-import { Effect, Queue } from "effect"
+import { Effect, Queue, Result } from "effect"
 import * as Copies from "../history/copies.ts"
+import { decoder } from "../scenario/plannedRecords.ts"
 
 export type Publisher = Pick<Broker.Producer, "send" | "sendEach">
 
@@ -18,6 +19,8 @@ export interface Sabotage {
   readonly copies?: (copy: ConsumerRecord.ProducerRecord) => ReadonlyArray<ConsumerRecord.ProducerRecord>
   /** The same for the copies of a replay. */
   readonly replays?: (copy: ConsumerRecord.ProducerRecord) => ReadonlyArray<ConsumerRecord.ProducerRecord>
+  /** Whether a claim of order per key is written to a topic. It counts as sent all the same. */
+  readonly claims?: (topic: string) => boolean
   /** Offsets are committed in a transaction of their own, before or after the one that they belong to. */
   readonly offsets?: "before" | "after"
   /** Records that a handler publishes in a transaction are published outside it. */
@@ -44,6 +47,21 @@ export const sabotagedPublisher = (producer: Publisher, copies: NonNullable<Sabo
       )
   }
 }
+
+/** A publisher whose claims are not all written. */
+export const withoutClaims = (producer: Publisher, isWritten: NonNullable<Sabotage["claims"]>): Publisher => ({
+  send: producer.send,
+  sendEach: (records, onAnswer) => {
+    const [record] = records
+    if (records.length > 1 || record === undefined || !isClaim(record) || isWritten(record.topic))
+      return producer.sendEach(records, onAnswer)
+    const answer = { topic: record.topic, partition: record.partition ?? 0, offset: -1n }
+    return Effect.sync(() => onAnswer(0, Result.succeed(answer)))
+  }
+})
+
+const isClaim = ({ headers = [] }: ConsumerRecord.ProducerRecord): boolean =>
+  headers.some(({ key, value }) => key === "x-eventbus-order-kind" && decoder.decode(value ?? undefined) === "claim")
 
 export const sabotaged = Effect.fnUntraced(function* (
   broker: Broker.Broker["Service"],

@@ -10,4 +10,6 @@ export interface PlantedBug extends Defect {
   readonly seenBy: ReadonlyArray<string>
   /** The property that a scenario needs for the bug to matter; other seeds are skipped. */
   readonly needs?: (scenario: Scenario) => boolean
+  /** The scenarios that show the bug, where random seeds are too unlikely to. */
+  readonly directed?: ReadonlyArray<Scenario>
 }

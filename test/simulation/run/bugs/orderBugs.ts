@@ -2,10 +2,12 @@
  * Planted bugs about order per key: each switches off one rule of its protocol, inside the connector.
  */
 import { Effect } from "effect"
+import { type Entry, textOf } from "../../../../packages/core/src/internal/order/entry.ts"
 import { KeyTable } from "../../../../packages/core/src/internal/order/keyTable.ts"
 import { Locks } from "../../../../packages/core/src/internal/order/locks.ts"
 import { Slots } from "../../../../packages/core/src/internal/order/slots.ts"
 import { Unit } from "../../../../packages/core/src/internal/order/unit.ts"
+import * as Directed from "../../scenario/directed.ts"
 import type { Scenario } from "../../scenario/Scenario.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
@@ -35,6 +37,39 @@ const isGentle = ({ faults, actions, outage }: Scenario): boolean =>
   outage === undefined &&
   actions.every(({ _tag }) => _tag !== "Kill" && _tag !== "Pause") &&
   actions.some(({ _tag }) => _tag === "Stop")
+
+/** Whether a key has nothing left to do, wherever its lock and older ones of it are. */
+const isDone = (entry: Entry): boolean =>
+  entry.isIdle && !entry.isGone && entry.move === undefined && entry.slot !== undefined && !entry.hasFollowers
+
+/** Frees keys also where their lock is not the first unfinished record of its retry topic. */
+const freeBehindTheFront = (): (() => void) => {
+  const keys = new WeakMap<Slots, Set<Entry>>()
+  const removals = [
+    inPlaceOf(
+      Slots,
+      "hold",
+      (original) =>
+        function (entry, slot) {
+          original.call(this, entry, slot)
+          keys.set(this, (keys.get(this) ?? new Set()).add(entry))
+        }
+    )(),
+    inPlaceOf(
+      Slots,
+      "front",
+      (original) =>
+        function (part) {
+          const behind = Array.from(keys.get(this) ?? []).find((entry) => entry.slot?.part === part && isDone(entry))
+          return behind ?? original.call(this, part)
+        }
+    )(),
+    inPlaceOf(Slots, "isFree", () => isDone)()
+  ]
+  return () => {
+    for (const remove of removals) remove()
+  }
+}
 
 export const orderBugs: ReadonlyArray<PlantedBug> = [
   {
@@ -133,6 +168,38 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
       (original) =>
         function (entry) {
           if (entry.hop === 0) original.call(this, entry)
+        }
+    )
+  },
+  {
+    title: "frees a key behind the front of its retry topic",
+    seenBy: ["order-twice"],
+    directed: [Directed.behindTheFront, Directed.behindAnOlderLock],
+    plant: freeBehindTheFront
+  },
+  {
+    title: "begins without its claim in the last retry topic",
+    seenBy: ["order-covered", "order-skipped"],
+    directed: [Directed.lateLock],
+    sabotage: { claims: (topic) => !topic.endsWith("2") }
+  },
+  {
+    title: "finishes a superseded lock before its successor is acknowledged",
+    seenBy: ["order-covered"],
+    directed: [Directed.superseded],
+    plant: inPlaceOf(
+      Unit,
+      "takeTier",
+      (original) =>
+        function (part, record, sequence) {
+          const taken = original.call(this, part, record, sequence)
+          const { move } = (record.key === null ? undefined : this.table.get(textOf(record.key))) ?? {}
+          const at = move?.slots.findIndex((slot) => slot.part === part && slot.sequence === sequence) ?? -1
+          if (at < 0) return taken
+          move?.slots.splice(at, 1)
+          partitionOf(this, part).tracker.finish(sequence)
+          this.options.committer.mark(partitionOf(this, part))
+          return taken
         }
     )
   }

@@ -1,0 +1,27 @@
+/**
+ * Records and keys as order per key sees them.
+ */
+import type { RecordPlan } from "../scenario/Scenario.ts"
+import type { PartitionName } from "./History.ts"
+
+export interface OrderRecord {
+  readonly plan: RecordPlan
+  readonly partition: PartitionName
+  readonly offset: bigint
+  /** Undefined for a record without a key. */
+  readonly of: OrderKey | undefined
+  /** Its place among the records of its key. */
+  readonly index: number
+  readonly publishedMillis: number
+  isDone: boolean
+}
+
+/** A key of one main partition. */
+export interface OrderKey {
+  readonly name: string
+  readonly records: Array<OrderRecord>
+  /** The record that was done last by an owner; -1 for none. */
+  last: number
+  /** The highest record that somebody has done since who had lost the partition; -1 for none. */
+  zombie: number
+}
