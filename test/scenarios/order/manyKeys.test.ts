@@ -51,7 +51,8 @@ describe("many keys", () => {
           yield* publishKeyed("z1", "z2")
           yield* advance("11 seconds")
           assert.deepStrictEqual(handled, ["z1", "z2"])
-        })
+        }),
+      { timeoutMillis: 240_000 }
     )
   }
 

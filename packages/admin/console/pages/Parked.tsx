@@ -90,7 +90,7 @@ const summaryOf = ({ counts: { held, waiting, draining, stranded }, orderingMode
     ? orderingMode === "PER_KEY"
       ? "No key is parked."
       : `The binding parks no keys: its orderingMode is ${orderingMode}.`
-    : `${counted(held, "key")} held, ${number(waiting)} waiting, ${number(draining)} draining, ${number(stranded)} stranded.`
+    : `${counted(held, "key")} held, ${number(waiting)} waiting, ${number(draining)} draining${stranded === 0 ? "" : `, ${number(stranded)} stranded`}.`
 
 export const Parked = ({ binding }: { readonly binding: string }) => {
   const may = usePermissions(binding)

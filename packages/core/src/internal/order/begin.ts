@@ -19,7 +19,7 @@ import { Entry } from "./entry.ts"
 import * as FormerPositions from "./formerPositions.ts"
 import * as LockCopies from "./lockCopies.ts"
 import { type Found, highestOf, isAccepted, LockScan, lastCopy, type Stranded, strangersOf } from "./lockScan.ts"
-import { LostOffsets } from "./lostOffsets.ts"
+import * as LostOffsets from "./lostOffsets.ts"
 import { readAgain } from "./readAgain.ts"
 import { Unit } from "./unit.ts"
 import type { UnitOptions } from "./unitOptions.ts"
@@ -46,24 +46,18 @@ const retentionMillis = 3_000
 
 /** Begins a unit, however long that takes. */
 export const begin = (options: BeginOptions): Effect.Effect<Unit> =>
-  Effect.suspend(() => {
-    const lost = new LostOffsets(options.clock)
-    return begun(Effect.scoped(attempt(options, lost)), options)
-  })
-
-const begun = (trying: Effect.Effect<Unit, BrokerError>, { onProblem }: BeginOptions): Effect.Effect<Unit> =>
-  trying.pipe(
-    Effect.tapError((error) => Effect.sync(() => onProblem(error.message))),
+  Effect.scoped(attempt(options)).pipe(
+    Effect.tapError((error) => Effect.sync(() => options.onProblem(error.message))),
     Effect.retry(readAgain),
     Effect.orDie
   )
 
-const attempt = Effect.fnUntraced(function* (options: BeginOptions, lost: LostOffsets) {
+const attempt = Effect.fnUntraced(function* (options: BeginOptions) {
   const { broker, generation, tiers } = options
   if (options.parks) yield* keptForLongEnough(options)
   const reader = yield* broker.reader({ isolationLevel: "read_uncommitted" })
   const positions = yield* FormerPositions.read(options.definition, broker)
-  const scans = tiers.map((partition, index) => scanOf(options, lost, partition, index + 1, positions))
+  const scans = tiers.map((partition, index) => scanOf(options, partition, index + 1, positions))
   yield* Effect.forEach(scans, (scan, index) => scan.readTo(reader, tiers[index]!.log.end), {
     concurrency: "unbounded"
   })
@@ -129,7 +123,6 @@ const deadLetterStrangers = (options: BeginOptions, unit: UnitOptions, strangers
 
 const scanOf = (
   { definition, bond, main }: BeginOptions,
-  lost: LostOffsets,
   partition: Partition,
   part: number,
   positions: FormerPositions.FormerPositions
@@ -138,7 +131,7 @@ const scanOf = (
     formerPosition: (groupId) => positions(groupId, partition),
     ...{ at: partition, part, from: partition.position(), epoch: committedEpoch(partition) },
     ...{ groups: definition, bond },
-    isLost: (lock, at) => lost.has(`${part}@${at}`, main.log.end, lock)
+    isLost: (lock) => LostOffsets.isBehind(main.log.end, lock)
   })
 
 /** The source keeps a record at least twice as long as a key can wait. Where its configuration cannot be read, nobody knows, and the unit begins. */

@@ -24,8 +24,8 @@ export interface LockScanOptions {
   readonly epoch: number
   readonly groups: CopyOwner.Groups
   readonly bond: OrderHeaders.Bond
-  /** Whether the source does not have the offset of a lock, at this place of the retry partition: the lock is of another log. */
-  readonly isLost: (lock: OrderHeaders.Lock, at: bigint) => boolean
+  /** Whether the source does not have the offset of a lock: the lock is of another log. */
+  readonly isLost: (lock: OrderHeaders.Lock) => boolean
   /** The position in the retry partition of a former name of the group, which is done with what lies below. Undefined where it has none. */
   readonly formerPosition: (groupId: string) => bigint | undefined
 }
@@ -120,7 +120,7 @@ export class LockScan {
     }
     if (!OrderHeaders.isLock(read)) return
     const key = textOf(record.key!)
-    if (isLost(read, record.offset)) {
+    if (isLost(read)) {
       const bond = `offset ${read.offset}, which the source does not have`
       keepHigher(this.strangers, `lost ${key}`, { lock: read, record, part: this.part, bond })
       this.lost.add(record.offset)
