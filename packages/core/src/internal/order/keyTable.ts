@@ -7,6 +7,7 @@ import type { ParkedKeys } from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Entry } from "./entry.ts"
 import { bytesOf } from "./followers.ts"
+import { KeyIndex } from "./keyIndex.ts"
 import type { ParkedRoom } from "./parkedRoom.ts"
 import type { Bodies } from "./unitOptions.ts"
 
@@ -36,7 +37,7 @@ export class KeyTable {
   /** Followers that were not found again in the source, until somebody reports them. */
   readonly missing: Array<Missing> = []
   readonly #options: KeyTableOptions
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new KeyIndex()
   /** Free keys that the main topic has not passed yet. They do not count. */
   readonly #gone = new Set<Entry>()
   /** How many keys of this unit the room counts. */
@@ -54,7 +55,7 @@ export class KeyTable {
     return this.#entries.size
   }
 
-  get(key: string): Entry | undefined {
+  get(key: Uint8Array): Entry | undefined {
     return this.#entries.get(key)
   }
 
@@ -101,7 +102,7 @@ export class KeyTable {
   }
 
   add(entry: Entry): void {
-    this.#entries.set(entry.key, entry)
+    this.#entries.add(entry)
     this.#changed()
   }
 
@@ -130,7 +131,7 @@ export class KeyTable {
   forget(entry: Entry): void {
     this.#gone.delete(entry)
     this.evicted.delete(entry)
-    if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key)
+    this.#entries.delete(entry)
     this.#changed()
   }
 

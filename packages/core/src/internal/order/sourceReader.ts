@@ -8,7 +8,7 @@ import * as Latch from "effect/Latch"
 import type { Broker, Reader } from "../../Broker.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as BigInts from "../base/bigInts.ts"
-import { type Entry, textOf } from "./entry.ts"
+import type { Entry } from "./entry.ts"
 import { readAgain } from "./readAgain.ts"
 import type { Unit } from "./unit.ts"
 
@@ -124,7 +124,7 @@ const serve = (
   let served = 0
   for (const record of records) {
     if (record.offset >= end) break
-    const entry = record.key === null ? undefined : unit.table.get(textOf(record.key))
+    const entry = record.key === null ? undefined : unit.table.get(record.key)
     const first = entry?.evictedFrom
     if (entry === undefined || first === undefined || first < from || record.offset < first || full.has(entry)) continue
     if (!isOurs(record)) continue

@@ -79,7 +79,7 @@ export class Unit {
     const { table } = this
     if (record.key === null || table.size === 0) return false
     table.forgetPassed(record.offset)
-    const entry = table.get(textOf(record.key))
+    const entry = table.get(record.key)
     if (entry === undefined) return false
     if (entry.isGone && record.offset >= entry.from) {
       table.forget(entry)
@@ -148,7 +148,7 @@ export class Unit {
       this.claims[part - 1]!.add(record.offset, read.epoch)
       return this.#pass(slot)
     }
-    const entry = this.table.get(textOf(record.key!))
+    const entry = this.table.get(record.key!)
     if (!OrderHeaders.isLock(read)) {
       if (entry !== undefined) this.heldKeys.command(entry, read)
       return this.#pass(slot)
