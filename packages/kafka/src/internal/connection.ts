@@ -215,7 +215,8 @@ export class Connection {
     clearTimeout(this.#timer)
     this.#timerAt = deadline
     const millis = Math.min(longestDelayMillis, Math.ceil(deadline - performance.now()))
-    this.#timer = setTimeout(() => this.#checkDeadlines(), millis)
+    // After a pause of this process the answer may be there, unread: timers come before sockets, and an immediate comes after them.
+    this.#timer = setTimeout(() => setImmediate(() => this.#checkDeadlines()), millis)
     this.#timer.unref()
   }
 

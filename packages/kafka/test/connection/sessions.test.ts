@@ -32,7 +32,8 @@ const strict = (millis: number) => {
   }
 }
 
-describe.concurrent("sessions", () => {
+// One of them blocks the process.
+describe("sessions", () => {
   it.live("CLN-16 a request that the node would take up after the end of the session waits for the next session", () =>
     Effect.gen(function* () {
       const node = yield* makeNode(strict(400))
