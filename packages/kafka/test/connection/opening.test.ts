@@ -2,6 +2,7 @@
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Writer } from "../../../kafka-client/src/internal/protocol/writer.ts"
 import { answering, apiKey, clientOf, echo, failureOf, makeNode, ready } from "./scriptedNode.ts"
 
 const versionsOnly = (answer: () => void, key: number): void => {
@@ -144,6 +145,21 @@ describe.concurrent("connections", () => {
         detail: "the client is closed"
       })
       assert.strictEqual(node.received.filter(({ apiKey: key }) => key === apiKey.apiVersions).length, 1)
+    })
+  )
+
+  it.live("CLN-18 a node that refuses to tell its versions, in whatever layout, is too old", () =>
+    Effect.gen(function* () {
+      const unsupportedVersion = 35
+      const body = new Writer().int16(unsupportedVersion)
+      for (const refusal of [body, new Writer().int16(unsupportedVersion).int8(2).int16(apiKey.apiVersions)]) {
+        const node = yield* makeNode(({ answer }) => answer(refusal.body.bytes))
+        const { client } = yield* clientOf(node)
+        assert.deepInclude(yield* failureOf(client.connect()), {
+          type: "UNSUPPORTED_VERSION",
+          detail: "the broker answered error 35 to ApiVersions 2 (Kafka 2.0)"
+        })
+      }
     })
   )
 })
