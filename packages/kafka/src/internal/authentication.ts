@@ -23,7 +23,8 @@ const agree = async (connection: Connection, mechanism: string, timeoutMillis: n
   const { errorCode, mechanisms } = await connection.sendAtOnce(Handshake.saslHandshake(mechanism), timeoutMillis)
   if (errorCode === illegalState) throw refused("the listener wants no authentication")
   if (errorCode === unsupportedMechanism) {
-    throw refused(`SASL ${mechanism} is not supported by the server, which takes ${mechanisms.join(", ")}`)
+    const taken = mechanisms.length === 0 ? "no other one" : mechanisms.join(", ")
+    throw refused(`SASL ${mechanism} is not supported by the server, which takes ${taken}`)
   }
   if (errorCode !== 0) throw refused(`the broker answered error ${errorCode} to the SASL handshake`)
 }

@@ -3,7 +3,7 @@ import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Writer } from "../../../kafka-client/src/internal/protocol/writer.ts"
-import { answering, apiKey, clientOf, echo, failureOf, makeNode, ready } from "./scriptedNode.ts"
+import { answering, apiKey, authenticating, clientOf, echo, failureOf, makeNode, ready } from "./scriptedNode.ts"
 
 const versionsOnly = (answer: () => void, key: number): void => {
   if (key === apiKey.apiVersions) answer()
@@ -158,6 +158,26 @@ describe.concurrent("connections", () => {
         assert.deepInclude(yield* failureOf(client.connect()), {
           type: "UNSUPPORTED_VERSION",
           detail: "the broker answered error 35 to ApiVersions 2 (Kafka 2.0)"
+        })
+      }
+    })
+  )
+
+  it.live("a mechanism that the listener does not take is refused with those that it takes", () =>
+    Effect.gen(function* () {
+      const unsupportedMechanism = 33
+      for (const [mechanisms, text] of [
+        [["SCRAM-SHA-256", "SCRAM-SHA-512"], "SCRAM-SHA-256, SCRAM-SHA-512"],
+        [[], "no other one"]
+      ] as const) {
+        const refusal = new Writer().int16(unsupportedMechanism).strings(mechanisms).body.bytes
+        const node = yield* makeNode((request) =>
+          request.apiKey === apiKey.saslHandshake ? request.answer(refusal) : answering()(request)
+        )
+        const { client } = yield* clientOf(node, authenticating())
+        assert.deepInclude(yield* failureOf(client.connect()), {
+          type: "AUTHENTICATION",
+          detail: `SASL PLAIN is not supported by the server, which takes ${text}`
         })
       }
     })
