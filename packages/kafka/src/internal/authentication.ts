@@ -29,7 +29,7 @@ const agree = async (connection: Connection, mechanism: string, timeoutMillis: n
   if (errorCode !== 0) throw refused(`the broker answered error ${errorCode} to the SASL handshake`)
 }
 
-/** What the broker has granted. */
+/** A session that a broker has granted. */
 interface Session {
   /** 0 when the broker does not limit it. */
   readonly lifeMillis: number

@@ -2,8 +2,17 @@
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Writer } from "../../../kafka-client/src/internal/protocol/writer.ts"
-import { answering, apiKey, authenticating, clientOf, echo, failureOf, makeNode, ready } from "./scriptedNode.ts"
+import {
+  answering,
+  apiKey,
+  authenticating,
+  clientOf,
+  echo,
+  failureOf,
+  makeNode,
+  ready,
+  unsupportedMechanism
+} from "./scriptedNode.ts"
 
 const versionsOnly = (answer: () => void, key: number): void => {
   if (key === apiKey.apiVersions) answer()
@@ -150,10 +159,9 @@ describe.concurrent("connections", () => {
 
   it.live("CLN-18 a node that refuses to tell its versions, in whatever layout, is too old", () =>
     Effect.gen(function* () {
-      const unsupportedVersion = 35
-      const body = new Writer().int16(unsupportedVersion)
-      for (const refusal of [body, new Writer().int16(unsupportedVersion).int8(2).int16(apiKey.apiVersions)]) {
-        const node = yield* makeNode(({ answer }) => answer(refusal.body.bytes))
+      const unsupportedVersion = [0, 35]
+      for (const more of [[], [2, 0, apiKey.apiVersions]]) {
+        const node = yield* makeNode(({ answer }) => answer(Buffer.from([...unsupportedVersion, ...more])))
         const { client } = yield* clientOf(node)
         assert.deepInclude(yield* failureOf(client.connect()), {
           type: "UNSUPPORTED_VERSION",
@@ -165,14 +173,14 @@ describe.concurrent("connections", () => {
 
   it.live("a mechanism that the listener does not take is refused with those that it takes", () =>
     Effect.gen(function* () {
-      const unsupportedMechanism = 33
       for (const [mechanisms, text] of [
         [["SCRAM-SHA-256", "SCRAM-SHA-512"], "SCRAM-SHA-256, SCRAM-SHA-512"],
         [[], "no other one"]
       ] as const) {
-        const refusal = new Writer().int16(unsupportedMechanism).strings(mechanisms).body.bytes
         const node = yield* makeNode((request) =>
-          request.apiKey === apiKey.saslHandshake ? request.answer(refusal) : answering()(request)
+          request.apiKey === apiKey.saslHandshake
+            ? request.answer(unsupportedMechanism(mechanisms))
+            : answering()(request)
         )
         const { client } = yield* clientOf(node, authenticating())
         assert.deepInclude(yield* failureOf(client.connect()), {
