@@ -37,6 +37,8 @@ export const apiVersions: Request<ApiVersions> = {
   decode: (bytes) => {
     const reader = new Reader(bytes)
     const errorCode = reader.int16()
+    // An older broker answers in the layout of another version.
+    if (errorCode !== 0) return withoutThrottle({ errorCode, versions: new Map() })
     const ranges = reader.array(() => [reader.int16(), { min: reader.int16(), max: reader.int16() }] as const)
     return withoutThrottle({ errorCode, versions: new Map(ranges) })
   }

@@ -23,38 +23,50 @@ const agree = async (connection: Connection, mechanism: string, timeoutMillis: n
   const { errorCode, mechanisms } = await connection.sendAtOnce(Handshake.saslHandshake(mechanism), timeoutMillis)
   if (errorCode === illegalState) throw refused("the listener wants no authentication")
   if (errorCode === unsupportedMechanism) {
-    throw refused(`SASL ${mechanism} is not supported by the server, which takes ${mechanisms.join(", ")}`)
+    const taken = mechanisms.length === 0 ? "no other one" : mechanisms.join(", ")
+    throw refused(`SASL ${mechanism} is not supported by the server, which takes ${taken}`)
   }
   if (errorCode !== 0) throw refused(`the broker answered error ${errorCode} to the SASL handshake`)
 }
 
-/** The broker's answer that ends the exchange. */
+/** A session that a broker has granted. */
+interface Session {
+  /** 0 when the broker does not limit it. */
+  readonly lifeMillis: number
+  /** By `performance.now()`, and rather too early: the broker counts from some time between the last message and its answer. */
+  readonly endsAt: number
+}
+
 const exchange = async (
   connection: Connection,
   { start, next }: SaslMechanism.SaslMechanism,
   timeoutMillis: number
-): Promise<Handshake.SaslAuthenticate> => {
+): Promise<Session> => {
   for (let message = start(); ; ) {
+    const sentAt = performance.now()
     const answer = await connection.sendAtOnce(Handshake.saslAuthenticate(message), timeoutMillis)
     if (answer.errorCode !== 0) {
       throw refused(answer.errorMessage ?? `the broker answered error ${answer.errorCode} to the authentication`)
     }
     const reply = next(answer.message)
-    if (reply === undefined) return answer
-    message = reply
+    if (reply !== undefined) {
+      message = reply
+      continue
+    }
+    const lifeMillis = Math.max(0, answer.sessionLifetimeMillis)
+    return { lifeMillis, endsAt: lifeMillis > 0 ? sentAt + lifeMillis : Number.POSITIVE_INFINITY }
   }
 }
 
-/** Returns the life of the session in milliseconds; 0 when the broker does not limit it. */
 const authenticateWith = async (
   connection: Connection,
   mechanism: string,
   credentials: SaslMechanism.SaslMechanism,
   timeoutMillis: number
-): Promise<number> => {
+): Promise<Session> => {
   await agree(connection, mechanism, timeoutMillis)
   try {
-    return (await exchange(connection, credentials, timeoutMillis)).sessionLifetimeMillis
+    return await exchange(connection, credentials, timeoutMillis)
   } catch (thrown) {
     const failed = ClientFailure.fromThrown(thrown)
     const isRefusal = failed.type === Local.authentication || failed.type === Local.client
@@ -70,16 +82,16 @@ export const authenticate = async (
   timeoutMillis: number
 ): Promise<void> => {
   const credentials = await sasl.prepare()
-  const life = await authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis)
-  if (life > 0) renewEachSession(connection, sasl, timeoutMillis, life)
+  const session = await authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis)
+  if (session.lifeMillis > 0) renewEachSession(connection, sasl, timeoutMillis, session)
 }
 
-/** `firstLife`: of the session that has just begun, in milliseconds. */
+/** `first`: the session that has just begun. */
 const renewEachSession = (
   connection: Connection,
   sasl: Transport.Sasl,
   timeoutMillis: number,
-  firstLife: number
+  first: Session
 ): void => {
   let timer: NodeJS.Timeout | undefined
   let endsAt = 0
@@ -88,17 +100,18 @@ const renewEachSession = (
     timer = setTimeout(() => void renew(), Math.min(longestDelayMillis, millis))
     timer.unref()
   }
-  const begun = (life: number): void => {
-    if (life <= 0) return
-    endsAt = performance.now() + life
+  const begun = (session: Session): void => {
+    endsAt = session.endsAt
+    connection.endSessionAt(endsAt)
+    if (session.lifeMillis === 0) return
     const part = renewal.from + Math.random() * (renewal.to - renewal.from)
-    schedule(Math.max(shortestMillis, life * part))
+    schedule(Math.max(shortestMillis, session.lifeMillis * part))
   }
   const renew = async (): Promise<void> => {
     try {
       const credentials = await sasl.prepare()
-      begun(
-        await undisturbed(connection, () => authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis))
+      await undisturbed(connection, async () =>
+        begun(await authenticateWith(connection, sasl.mechanism, credentials, timeoutMillis))
       )
     } catch (thrown) {
       const failed = ClientFailure.fromThrown(thrown)
@@ -108,7 +121,7 @@ const renewEachSession = (
     }
   }
   connection.onEnd(() => clearTimeout(timer))
-  begun(firstLife)
+  begun(first)
 }
 
 /**

@@ -32,6 +32,10 @@ export class Connection {
   /** Requests that wait until nothing holds them back. */
   readonly #heldBack: Array<() => void> = []
   #holds = 0
+  /** When the broker ends the session, by `performance.now()`. */
+  #sessionEndsAt = Number.POSITIVE_INFINITY
+  /** The latest deadline of the requests that wait for answers. */
+  #lastDeadline = Number.NEGATIVE_INFINITY
   #throttledUntil = 0
   #throttleTimer: NodeJS.Timeout | undefined
   #timer: NodeJS.Timeout | undefined
@@ -72,9 +76,8 @@ export class Connection {
   /** Sends a request as soon as nothing holds it back. `timeoutMillis`: the longest time for its answer. */
   send<A>(request: Transport.Request<A>, timeoutMillis: number): Promise<A> {
     return new Promise<A>((resolve, reject) => {
-      const write = () => this.#write(request, timeoutMillis, resolve as (answer: unknown) => void, reject)
-      if (this.#holds > 0) this.#heldBack.push(write)
-      else write()
+      this.#heldBack.push(() => this.#write(request, timeoutMillis, resolve as (answer: unknown) => void, reject))
+      this.#writeHeldBack()
     })
   }
 
@@ -92,7 +95,12 @@ export class Connection {
 
   release(): void {
     this.#holds--
-    if (this.#holds === 0) for (const write of this.#heldBack.splice(0)) write()
+    this.#writeHeldBack()
+  }
+
+  /** The broker closes the connection when it comes to a request after this time, by `performance.now()`. */
+  endSessionAt(time: number): void {
+    this.#sessionEndsAt = time
   }
 
   /** Resolves when no request waits for its answer. */
@@ -122,8 +130,21 @@ export class Connection {
     this.#socket.destroy()
     for (const { reject } of this.#waiting.values()) reject(why)
     this.#waiting.clear()
-    for (const write of this.#heldBack.splice(0)) write()
+    this.#writeHeldBack()
     for (const callback of [...this.#onIdle.splice(0), ...this.#onEnd.splice(0)]) callback()
+  }
+
+  /**
+   * A node takes up one request of a connection at a time. A request that waits there behind others is taken up at the last of their deadlines at the latest,
+   * so the session must last until then.
+   */
+  get #mayWrite(): boolean {
+    if (this.#holds > 0) return false
+    return this.#sessionEndsAt > (this.isBusy ? this.#lastDeadline : performance.now())
+  }
+
+  #writeHeldBack(): void {
+    while (this.#heldBack.length > 0 && (!this.isOpen || this.#mayWrite)) this.#heldBack.shift()!()
   }
 
   #write(
@@ -146,6 +167,7 @@ export class Connection {
     }
     const sentAt = performance.now()
     const deadline = sentAt + timeoutMillis
+    this.#lastDeadline = this.isBusy ? Math.max(this.#lastDeadline, deadline) : deadline
     this.#waiting.set(correlationId, { request, resolve, reject, sentAt, deadline })
     if (deadline < this.#timerAt) this.#wakeAt(deadline)
   }
@@ -172,6 +194,7 @@ export class Connection {
     resolve(decoded.answer)
     if (decoded.throttleMillis > 0) this.#throttle(Math.min(decoded.throttleMillis, deadline - sentAt))
     if (this.#waiting.size === 0) for (const callback of this.#onIdle.splice(0)) callback()
+    this.#writeHeldBack()
   }
 
   /** A node cannot hold requests back for longer than it may take for an answer. */
@@ -192,7 +215,8 @@ export class Connection {
     clearTimeout(this.#timer)
     this.#timerAt = deadline
     const millis = Math.min(longestDelayMillis, Math.ceil(deadline - performance.now()))
-    this.#timer = setTimeout(() => this.#checkDeadlines(), millis)
+    // After a pause of this process the answer may be there, unread: timers come before sockets, and an immediate comes after them.
+    this.#timer = setTimeout(() => setImmediate(() => this.#checkDeadlines()), millis)
     this.#timer.unref()
   }
 

@@ -2,7 +2,17 @@
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { answering, apiKey, clientOf, echo, failureOf, makeNode, ready } from "./scriptedNode.ts"
+import {
+  answering,
+  apiKey,
+  authenticating,
+  clientOf,
+  echo,
+  failureOf,
+  makeNode,
+  ready,
+  unsupportedMechanism
+} from "./scriptedNode.ts"
 
 const versionsOnly = (answer: () => void, key: number): void => {
   if (key === apiKey.apiVersions) answer()
@@ -144,6 +154,40 @@ describe.concurrent("connections", () => {
         detail: "the client is closed"
       })
       assert.strictEqual(node.received.filter(({ apiKey: key }) => key === apiKey.apiVersions).length, 1)
+    })
+  )
+
+  it.live("CLN-18 a node that refuses to tell its versions, in whatever layout, is too old", () =>
+    Effect.gen(function* () {
+      const unsupportedVersion = [0, 35]
+      for (const more of [[], [2, 0, apiKey.apiVersions]]) {
+        const node = yield* makeNode(({ answer }) => answer(Buffer.from([...unsupportedVersion, ...more])))
+        const { client } = yield* clientOf(node)
+        assert.deepInclude(yield* failureOf(client.connect()), {
+          type: "UNSUPPORTED_VERSION",
+          detail: "the broker answered error 35 to ApiVersions 2 (Kafka 2.0)"
+        })
+      }
+    })
+  )
+
+  it.live("a mechanism that the listener does not take is refused with those that it takes", () =>
+    Effect.gen(function* () {
+      for (const [mechanisms, text] of [
+        [["SCRAM-SHA-256", "SCRAM-SHA-512"], "SCRAM-SHA-256, SCRAM-SHA-512"],
+        [[], "no other one"]
+      ] as const) {
+        const node = yield* makeNode((request) =>
+          request.apiKey === apiKey.saslHandshake
+            ? request.answer(unsupportedMechanism(mechanisms))
+            : answering()(request)
+        )
+        const { client } = yield* clientOf(node, authenticating())
+        assert.deepInclude(yield* failureOf(client.connect()), {
+          type: "AUTHENTICATION",
+          detail: `SASL PLAIN is not supported by the server, which takes ${text}`
+        })
+      }
     })
   )
 })

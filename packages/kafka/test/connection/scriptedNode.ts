@@ -46,6 +46,10 @@ export const authenticated = (lifeMillis: number): Buffer =>
 export const refused = (errorCode: number, text: string): Buffer =>
   new Writer().int16(errorCode).nullableString(text).int32(0).int64(0n).body.bytes
 
+/** The answer to a SASL handshake for a mechanism that is not one of those that the node takes. */
+export const unsupportedMechanism = (taken: ReadonlyArray<string>): Buffer =>
+  new Writer().int16(33).strings(taken).body.bytes
+
 /** Answers the requests that make a connection ready, and every other one by its own body. `lifeMillis`: of a session. */
 export const answering =
   (lifeMillis = 0) =>
