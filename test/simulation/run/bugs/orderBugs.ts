@@ -193,7 +193,7 @@ export const orderBugs: ReadonlyArray<PlantedBug> = [
       (original) =>
         function (part, record, sequence) {
           const taken = original.call(this, part, record, sequence)
-          const { move } = (record.key === null ? undefined : this.table.get(textOf(record.key))) ?? {}
+          const { move } = (record.key === null ? undefined : this.table.get(record.key)) ?? {}
           const at = move?.slots.findIndex((slot) => slot.part === part && slot.sequence === sequence) ?? -1
           if (at < 0) return taken
           move?.slots.splice(at, 1)

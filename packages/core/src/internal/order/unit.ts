@@ -131,8 +131,6 @@ export class Unit {
     }
   }
 
-  // Records of a retry topic
-
   /** False for the key's lock where its record is due, and for a copy without order: they are delivered. */
   takeTier(part: number, record: ConsumerRecord, sequence: number): boolean {
     const read = OrderHeaders.read(record, this.options.bond)
@@ -202,7 +200,6 @@ export class Unit {
     const { table } = this
     if (entry.followers.first === record) table.shift(entry)
     if (table.followers > 0) table.followers--
-    // Nothing is left to decide about it.
     entry.held = undefined
     entry.awaitsHead = false
     entry.doneTo = record.offset + 1n
@@ -232,7 +229,6 @@ export class Unit {
     this.table.free(entry)
   }
 
-  // From time to time
   /** Keys that stand in front of a retry topic and cannot leave let those behind them go: their locks move to the end. */
   unblock(): ReadonlyArray<Effect.Effect<unknown>> {
     const nowMillis = this.options.elapsedMillis()

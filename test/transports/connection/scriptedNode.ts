@@ -2,8 +2,8 @@
 import { createServer, type Socket } from "node:net"
 import type { SaslMechanism, Transport } from "@eventbus/kafka-client"
 import { Effect, type Scope } from "effect"
-import { Writer } from "../../../kafka-client/src/internal/protocol/writer.ts"
-import { openTransport } from "../../src/internal/transport.ts"
+import { openTransport } from "../../../packages/kafka/src/internal/transport.ts"
+import { Writer } from "../../../packages/kafka-client/src/internal/protocol/writer.ts"
 
 export const apiKey = { fetch: 1, metadata: 3, saslHandshake: 17, apiVersions: 18, saslAuthenticate: 36 }
 

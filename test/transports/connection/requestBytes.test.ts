@@ -1,7 +1,7 @@
 /** Requests as they go to the socket. */
 import { assert, describe, it } from "@effect/vitest"
-import { Writer } from "../../../kafka-client/src/internal/protocol/writer.ts"
-import { requestBytes } from "../../src/internal/requestBytes.ts"
+import { requestBytes } from "../../../packages/kafka/src/internal/requestBytes.ts"
+import { Writer } from "../../../packages/kafka-client/src/internal/protocol/writer.ts"
 import { echo } from "./scriptedNode.ts"
 
 const expected = (isFlexible: boolean): Buffer => {

@@ -1,7 +1,7 @@
 /** Answers come whole, whatever pieces their bytes come in. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { Frames } from "../../src/internal/frames.ts"
+import { Frames } from "../../../packages/kafka/src/internal/frames.ts"
 import { frame } from "./scriptedNode.ts"
 
 const lengthOf = (bytes: number): Buffer => {
