@@ -2,7 +2,7 @@
  * Planted bugs about order per key: each switches off one rule of its protocol, inside the connector.
  */
 import { Effect } from "effect"
-import { type Entry, textOf } from "../../../../packages/core/src/internal/order/entry.ts"
+import type { Entry } from "../../../../packages/core/src/internal/order/entry.ts"
 import { KeyTable } from "../../../../packages/core/src/internal/order/keyTable.ts"
 import { Locks } from "../../../../packages/core/src/internal/order/locks.ts"
 import { Slots } from "../../../../packages/core/src/internal/order/slots.ts"
