@@ -3,12 +3,17 @@
  */
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 
-export const of = (record: ConsumerRecord): ConsumerRecord => {
+export const of = (record: ConsumerRecord): ConsumerRecord => withValue(record, orNull(record.value))
+
+/** The same without its value. */
+export const withoutValue = (record: ConsumerRecord): ConsumerRecord => withValue(record, null)
+
+/** Field by field: those of a fetched record are getters of its class, which a spread leaves out. */
+const withValue = (record: ConsumerRecord, value: Uint8Array | null): ConsumerRecord => {
   const { topic, partition, offset, timestamp, timestampType, transactional, compression } = record
   return {
-    ...{ topic, partition, offset, timestamp, timestampType, transactional, compression },
+    ...{ topic, partition, offset, timestamp, timestampType, transactional, compression, value },
     key: orNull(record.key),
-    value: orNull(record.value),
     headers: record.headers.map(({ key, value }) => ({ key, value: orNull(value) }))
   }
 }

@@ -126,7 +126,7 @@ export class LockScan {
       this.lost.add(record.offset)
       return
     }
-    const found = { lock: read, record: Detached.of({ ...record, value: null }), part: this.part }
+    const found = { lock: read, record: Detached.withoutValue(record), part: this.part }
     if (read.epoch === this.#inForce) {
       this.last.set(key, record.offset)
       keepHigher(this.best, key, found)
