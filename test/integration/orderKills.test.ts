@@ -33,8 +33,12 @@ const settled = Effect.fnUntraced(function* ({ topic, lines, members, leave, out
   while (members.length > 0) yield* leave(0)
 
   const app = yield* Bus.start(KeyedBinding.make(topic, () => {}))
-  const parked = yield* Effect.orDie(Effect.flatMap(app.connector.parked(topic), ({ list }) => list))
-  assert.deepStrictEqual(parked, [])
+  // A key may be given up in the moment before it is free: its next owner finds nothing behind it.
+  const parked = Effect.orDie(Effect.flatMap(app.connector.parked(topic), ({ list }) => list))
+  yield* Bus.until(
+    "no key is parked",
+    Effect.map(parked, (keys) => keys.length === 0)
+  )
   const sources = (yield* Bus.readAll(topic)).map(({ partition, offset, key, value }) => ({
     ...{ place: `${partition}-${offset}`, key: Bus.text(key) ?? "", n: Number(Bus.text(value)) }
   }))
