@@ -1,5 +1,5 @@
 /** kafkajs's client of a node as the client's seam has it. */
-import type { Transport } from "@eventbus/kafka-client"
+import { Handshake, type Transport } from "@eventbus/kafka-client"
 import { kafkajsFailure } from "./kafkajsFailure.ts"
 import type { Encoded, KafkaBroker, ProtocolRequest } from "./kafkajsInternals.ts"
 import { closeAtOnce } from "./kafkajsPatches.ts"
@@ -11,12 +11,6 @@ const encoded = ({ encode, isFlexible }: Transport.Request<unknown>): Encoded =>
   const { bytes, whole } = encode()
   const body = isFlexible ? Buffer.concat([noTags, bytes]) : bytes
   return { buf: body, buffer: body, ...(whole !== undefined && !isFlexible && { whole }) }
-}
-
-/** Brokers send no tagged fields in the header of an answer. */
-const withoutTags = (answer: Buffer): Buffer => {
-  if (answer[0] !== 0) throw new RangeError(`${answer[0]} tagged fields in the header of an answer`)
-  return answer.subarray(noTags.length)
 }
 
 interface Decoded<A> {
@@ -36,7 +30,7 @@ const protocolRequest = <A>(request: Transport.Request<A>): ProtocolRequest => {
     response: {
       decode: async (bytes): Promise<Decoded<A>> => {
         try {
-          const { answer, throttleMillis } = decode(isFlexible ? withoutTags(bytes) : bytes)
+          const { answer, throttleMillis } = decode(isFlexible ? Handshake.behindTags(bytes) : bytes)
           return { answer, clientSideThrottleTime: throttleMillis }
         } catch (error) {
           throw unreadable(error)

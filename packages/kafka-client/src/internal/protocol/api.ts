@@ -12,8 +12,8 @@ export interface Api<Payload, Answer> {
   readonly throttledFrom?: number
   /** The versions are flexible (KIP-482). Default false. */
   readonly isFlexible?: true
-  /** Longest time for the answer, in milliseconds, where the node may hold it. */
-  readonly timeoutMillis?: (payload: Payload) => number
+  /** How long the node may hold the answer, in milliseconds. Default: not at all. */
+  readonly heldMillis?: (payload: Payload) => number
   readonly encode: (payload: Payload, version: number) => Body
   readonly decode: (answer: Reader, version: number) => Answer
 }

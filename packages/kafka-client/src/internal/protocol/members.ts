@@ -5,13 +5,10 @@ import { Writer } from "./writer.ts"
 /** The first versions with a field for `group.instance.id`. */
 const instanceIdFrom = { joinGroup: 5, syncGroup: 3, heartbeat: 3, leaveGroup: 3 }
 
-/** Time for a held answer to arrive. */
-const travelMillis = 5_000
-
 export const JoinGroup: Codec<"JoinGroup"> = {
   ...{ key: 11, name: "JoinGroup", versions: { min: 2, max: 5 }, throttledFrom: 3 },
   // The coordinator waits for all members, for the time of a rebalance at most.
-  timeoutMillis: ({ rebalanceTimeout }) => rebalanceTimeout + travelMillis,
+  heldMillis: ({ rebalanceTimeout }) => rebalanceTimeout,
   encode: (payload, version) => {
     const { groupId, sessionTimeout, rebalanceTimeout, memberId, groupInstanceId, groupProtocols } = payload
     const writer = new Writer().string(groupId).int32(sessionTimeout).int32(rebalanceTimeout).string(memberId)

@@ -1,5 +1,6 @@
 /** OffsetCommit, OffsetFetch and ListOffsets. */
 import type { Codec } from "./apis.ts"
+import { readPartitionErrors } from "./partitionErrors.ts"
 import { Writer } from "./writer.ts"
 
 /** The broker's own retention of commits, which newer versions always take. */
@@ -20,12 +21,7 @@ export const OffsetCommit: Codec<"OffsetCommit"> = {
   },
   decode: (reader, version) => {
     if (version >= 3) reader.throttle()
-    return {
-      responses: reader.array(() => ({
-        topic: reader.string(),
-        partitions: reader.array(() => ({ partition: reader.int32(), errorCode: reader.int16() }))
-      }))
-    }
+    return { responses: readPartitionErrors(reader) }
   }
 }
 

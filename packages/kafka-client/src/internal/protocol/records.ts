@@ -21,15 +21,12 @@ export const Produce: Codec<"Produce"> = {
   }
 }
 
-/** Time for a held answer to arrive. */
-const travelMillis = 5_000
-
 /** No fetch session (KIP-227). */
 const noSession = { id: 0, epoch: -1 }
 
 export const Fetch: Codec<"Fetch"> = {
   ...{ key: 1, name: "Fetch", versions: { min: 4, max: 11 }, throttledFrom: 8 },
-  timeoutMillis: ({ maxWaitTime }) => maxWaitTime + travelMillis,
+  heldMillis: ({ maxWaitTime }) => maxWaitTime,
   encode: ({ maxWaitTime, minBytes, maxBytes, isolationLevel, topics }, version) => {
     const writer = new Writer().int32(-1).int32(maxWaitTime).int32(minBytes).int32(maxBytes).int8(isolationLevel)
     if (version >= 7) writer.int32(noSession.id).int32(noSession.epoch)

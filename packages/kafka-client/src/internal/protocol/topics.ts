@@ -84,6 +84,14 @@ export const DeleteRecords: Codec<"DeleteRecords"> = {
   }
 }
 
+/** The outcome for a resource, and its type and name behind it. */
+const readResource = (reader: Reader) => {
+  const answer = { errorCode: reader.int16(), errorMessage: reader.nullableString() }
+  reader.int8()
+  reader.string()
+  return answer
+}
+
 const readConfig = (reader: Reader) => {
   const config = { configName: reader.string(), configValue: reader.nullableString() }
   // Whether it is read-only, where it comes from, and whether it is sensitive.
@@ -111,9 +119,7 @@ export const DescribeConfigs: Codec<"DescribeConfigs"> = {
     reader.throttle()
     return {
       resources: reader.array(() => {
-        const answer = { errorCode: reader.int16(), errorMessage: reader.nullableString() }
-        reader.int8()
-        reader.string()
+        const answer = readResource(reader)
         return { ...answer, configEntries: reader.array(() => readConfig(reader)) }
       })
     }
@@ -133,13 +139,6 @@ export const IncrementalAlterConfigs: Codec<"IncrementalAlterConfigs"> = {
   },
   decode: (reader) => {
     reader.throttle()
-    return {
-      resources: reader.array(() => {
-        const answer = { errorCode: reader.int16(), errorMessage: reader.nullableString() }
-        reader.int8()
-        reader.string()
-        return answer
-      })
-    }
+    return { resources: reader.array(() => readResource(reader)) }
   }
 }

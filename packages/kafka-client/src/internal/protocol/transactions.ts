@@ -1,5 +1,6 @@
 /** The requests of a producer's identity and of its transactions. */
 import type { Codec, ProducerIdentity } from "./apis.ts"
+import { readPartitionErrors } from "./partitionErrors.ts"
 import type { Reader } from "./reader.ts"
 import { Writer } from "./writer.ts"
 
@@ -63,12 +64,7 @@ export const TxnOffsetCommit: Codec<"TxnOffsetCommit"> = {
   },
   decode: (reader) => {
     reader.throttle()
-    return {
-      topics: reader.array(() => ({
-        topic: reader.string(),
-        partitions: reader.array(() => ({ partition: reader.int32(), errorCode: reader.int16() }))
-      }))
-    }
+    return { topics: readPartitionErrors(reader) }
   }
 }
 

@@ -18,6 +18,9 @@ const unsupported = (
   return failure("UNSUPPORTED_VERSION", `the broker at ${host}:${port} ${ofNode}, and ${ofClient}`)
 }
 
+/** Time for a held answer to arrive, in milliseconds. */
+const travelMillis = 5_000
+
 /** Sends a request whose codec is not one of `codecs`. */
 export const callApi = <P, A>(node: NodeClient, api: Api<P, A>, payload: P): Effect.Effect<A, ClientFailure> =>
   Effect.suspend(() => {
@@ -28,7 +31,7 @@ export const callApi = <P, A>(node: NodeClient, api: Api<P, A>, payload: P): Eff
       try: () =>
         node.send({
           ...{ apiKey: api.key, apiName: api.name, apiVersion, isFlexible: api.isFlexible === true },
-          ...(api.timeoutMillis !== undefined && { timeoutMillis: api.timeoutMillis(payload) }),
+          ...(api.heldMillis !== undefined && { timeoutMillis: api.heldMillis(payload) + travelMillis }),
           encode: () => api.encode(payload, apiVersion),
           decode: (bytes) => {
             const reader = new Reader(bytes)
