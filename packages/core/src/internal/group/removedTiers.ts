@@ -57,13 +57,13 @@ const removedError = (topic: string, waiting: bigint): BrokerError =>
     retryable: true
   })
 
-const findAll = (admin: Admin, definition: BindingDefinition<unknown>) =>
-  Effect.map(
-    Effect.forEach(Sources.of(definition), (source) =>
-      Effect.forEach(namesBehind(source), (topic) => find(admin, source.groupId, topic))
-    ),
-    (found) => found.flat(2)
+const findAll = Effect.fnUntraced(function* (admin: Admin, definition: BindingDefinition<unknown>) {
+  const existing = new Set(yield* admin.listTopics)
+  const removed = Sources.of(definition).flatMap((source) =>
+    namesBehind(source).flatMap((topic) => (existing.has(topic) ? [find(admin, source.groupId, topic)] : []))
   )
+  return (yield* Effect.all(removed)).flat()
+})
 
 /** The names that further tiers would have. A naming strategy may have one for all tiers, or none that Kafka takes. */
 const namesBehind = ({ topic, groupId, naming, tiers }: BindingDefinition<unknown>): ReadonlyArray<string> => {
