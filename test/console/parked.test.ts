@@ -1,9 +1,9 @@
-/** PKO-05: parked keys in a real Chromium, by keyboard: a held key is retried or skipped with a reason. */
+/** PKO-05: parked keys in a real Chromium, by keyboard: a held key is retried or skipped, and the loss of a stranded one accepted, with a reason. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { eventually } from "../../packages/admin/test/api.ts"
-import { canary, held } from "../../packages/admin/test/parkedOrders.ts"
+import { canary, held, stranded } from "../../packages/admin/test/parkedOrders.ts"
 import { whenUsable } from "../services/suites.ts"
 import { violations } from "./axe.ts"
 import { browser, opened, problem, served } from "./browser.ts"
@@ -11,11 +11,16 @@ import { authorizer, tokens } from "./incident.ts"
 import { fill, press } from "./keyboard.ts"
 import { shows } from "./onCall.ts"
 
-const signIn = async (page: Page, address: string, token: string): Promise<void> => {
+const signIn = async (
+  page: Page,
+  address: string,
+  token: string,
+  welcome = "Bindings of this process"
+): Promise<void> => {
   await page.goto(`${address}/eventbus/console`)
   await fill(page, "Token of the admin API", token)
   await page.keyboard.press("Enter")
-  await page.getByRole("heading", { name: "Bindings of this process" }).waitFor()
+  await shows(page, welcome)
   await page.goto(`${address}/eventbus/console#/bindings/default:orders`)
   await page.getByRole("link", { name: "Parked keys" }).click()
 }
@@ -53,6 +58,45 @@ whenUsable("PKO-05 parked keys in Chromium", problem, () => {
       })
     )
   }
+
+  it.live("PKO-05 Accept loss: the stranded key becomes a dead letter, and its partition goes on", () =>
+    Effect.gen(function* () {
+      const { web, handled, memory } = yield* stranded({ authorizer })
+      const address = yield* served(web)
+      const { page, complaints } = yield* opened(yield* browser)
+      yield* Effect.promise(async () => {
+        await signIn(page, address, tokens.operator)
+        await shows(page, "1 stranded.")
+        await shows(page, "Needs accept-loss")
+        await press(page, "Accept loss")
+        await shows(page, "Accept the loss of 1 stranded key of orders?")
+        assert.deepStrictEqual(await violations(page), [], "dialog")
+        assert.deepStrictEqual(handled, [])
+        await fill(page, "Reason", "INC-1204")
+        await press(page, "Accept loss")
+        await shows(page, "No key is parked.")
+      })
+      yield* eventually(
+        Effect.sync(() => handled),
+        (values) => values.length > 0
+      )
+      const letters = (yield* memory.log("orders.DLT", 0)).map(({ value }) => new TextDecoder().decode(value!))
+      assert.deepStrictEqual([handled, letters, complaints], [["c1"], ["a1"], []])
+    })
+  )
+
+  it.live("PKO-05 a caller without the permission to discard sees a stranded key, and no button", () =>
+    Effect.gen(function* () {
+      const { web } = yield* stranded({ authorizer })
+      const address = yield* served(web)
+      const { page } = yield* opened(yield* browser)
+      yield* Effect.promise(async () => {
+        await signIn(page, address, tokens.orders, "Not all bindings are yours")
+        await shows(page, "Needs accept-loss")
+        assert.strictEqual(await page.getByRole("button", { name: "Accept loss" }).count(), 0)
+      })
+    })
+  )
 
   it.live("PKO-05 a caller without the permissions sees neither key nor message nor a button", () =>
     Effect.gen(function* () {

@@ -1,6 +1,6 @@
-/** The parked keys of a binding: which, since when, behind which record, why, and the two decisions about one that is held. */
+/** The parked keys of a binding: which, since when, behind which record, why, the two decisions about one that is held, and the one about all that are stranded. */
 import { useState } from "preact/hooks"
-import type { AllParked, ParkedDecision, ParkedKey } from "../../src/ParkedAnswers.ts"
+import type { AcceptedLoss, AllParked, ParkedDecision, ParkedKey } from "../../src/ParkedAnswers.ts"
 import { part, post } from "../data/api.ts"
 import { useAnswer, usePermissions } from "../data/hooks.ts"
 import { Ask } from "../parts/Ask.tsx"
@@ -52,6 +52,32 @@ const Decisions = ({ binding, parked, decided }: DecisionsProps) => (
       )
     })}
   </>
+)
+
+interface AcceptLossProps {
+  readonly binding: string
+  readonly stranded: number
+  readonly accepted: () => void
+}
+
+/** The number that was seen goes with the decision, which is refused when there are other keys by then. */
+const AcceptLoss = ({ binding, stranded, accepted }: AcceptLossProps) => (
+  <p class="buttons">
+    <Ask
+      verb="Accept loss"
+      question={`Accept the loss of ${counted(stranded, "stranded key")} of ${nameOf(binding)}?`}
+      isDanger
+      asksWhy
+      act={async (reason) => {
+        const query = `keys=${stranded}&reason=${part(reason)}`
+        const { keys } = await post<AcceptedLoss>(`bindings/${part(binding)}/parked/accept-loss?${query}`)
+        announce(`The loss of ${counted(keys, "key")} is accepted.`)
+        accepted()
+      }}
+    >
+      <p>Their records go to the dead letter topic, and their partitions run. What followed them is not looked for.</p>
+    </Ask>
+  </p>
 )
 
 const whyOf = ({ exceptionClass, message }: ParkedKey): string =>
@@ -110,6 +136,9 @@ export const Parked = ({ binding }: { readonly binding: string }) => {
         <>
           <Problem refusal={refusal} />
           <p class="lead">{summaryOf(value)}</p>
+          {value.counts.stranded > 0 && may("discard") && (
+            <AcceptLoss {...{ binding, stranded: value.counts.stranded }} accepted={reload} />
+          )}
           {value.keys.length > 0 && (
             <Table
               label={`Parked keys of ${nameOf(binding)}`}
