@@ -14,8 +14,12 @@ class Closed extends Schema.TaggedError<Closed>()("Closed", {}) {
 
 type Started = ReturnType<typeof start>
 
+type Starting = (
+  options?: Parameters<typeof start>[0]
+) => Effect.Effect<WithParkedKey, Effect.Error<Started>, Scope.Scope>
+
 /** The program, what it has handled, and the values whose handler fails. */
-export type WithHeldKey = Effect.Success<Started> & {
+export type WithParkedKey = Effect.Success<Started> & {
   readonly handled: ReadonlyArray<string>
   readonly failing: Set<string>
 }
@@ -52,13 +56,10 @@ const parkedAs = Effect.fnUntraced(function* (
 })
 
 /** Key `customer-a` is held by a1 while it is in `failing`, and a2 waits behind it. */
-export const held: (
-  options?: Parameters<typeof start>[0]
-) => Effect.Effect<WithHeldKey, Effect.Error<Started>, Scope.Scope> = (options = {}) =>
-  parkedAs("held", new Set(["a1"]), options, ["a1", "b1", "a2"])
+export const held: Starting = (options = {}) => parkedAs("held", new Set(["a1"]), options, ["a1", "b1", "a2"])
 
 /** The lock of key `customer-a` tells of another topic that had this name, and c1 waits until its loss is accepted. */
-export const stranded = Effect.fnUntraced(function* (options: NonNullable<Parameters<typeof start>[0]> = {}) {
+export const stranded: Starting = Effect.fnUntraced(function* (options = {}) {
   const former = yield* held()
   yield* former.close
   const { memory } = former
