@@ -50,8 +50,8 @@ export default defineConfig({
   test: {
     // Starts one real Kafka for the run when the first test file asks for it.
     globalSetup: ["packages/kafka-runner/src/internal/globalSetup.ts"],
-    // Most of the time a test waits for a broker, a database or a process: a machine with two cores runs two files at a time, too.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Most of the time a test waits for a broker, a database or a process: a machine with two cores runs three files at a time, too.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     sequence: { sequencer: SlowFirst },
     // Bounds of a hang, wide enough for a machine that is busy with something else.
     testTimeout: 60_000,
