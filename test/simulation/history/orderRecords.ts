@@ -14,6 +14,10 @@ export interface OrderRecord {
   readonly index: number
   readonly publishedMillis: number
   isDone: boolean
+  /** A process that does not keep the order of each key through retry topics has sent it away. */
+  isRelaxed: boolean
+  /** It waited behind a lock that is gone, and somebody has said so. */
+  isPassedOver: boolean
 }
 
 /** A key of one main partition. */
