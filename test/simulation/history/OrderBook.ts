@@ -125,16 +125,16 @@ export class OrderBook {
         this.running.delete(entry.call)
         if (entry.outcome === "done")
           for (const record of records) this.#finish(record, isLate || this.isZombie(entry.process, record))
-        else this.disturbances.failed(entry.process, partition)
+        else {
+          this.disturbances.failed(entry.process, partition)
+          for (const record of records) this.#relax(entry.process, record)
+        }
         return
       }
       case "Sent": {
         const record = this.byId.get(entry.copy.id)
         if (record === undefined) return
-        if (this.#relaxed.has(entry.process) && !isLock(entry.copy)) {
-          record.isRelaxed = true
-          this.withoutOrder.add(record)
-        }
+        if (this.#relax(entry.process, record) && !isLock(entry.copy)) this.withoutOrder.add(record)
         if (this.#letters.has(entry.copy.topic))
           this.letters.set(entry.copy.id, { isLate: this.isZombie(entry.process, record) })
         return
@@ -199,10 +199,21 @@ export class OrderBook {
   #event(entry: Extract<Entry, { _tag: "Connector" }>): void {
     const { event, process } = entry
     if (event._tag === "LocksGone") this.#passOver(event)
-    if (event._tag !== "Settled" || event.settlement !== "Skipped") return
-    const id = new TextDecoder().decode(event.record.value ?? undefined).replace(/^!/, "")
-    const record = this.byId.get(id)
-    if (record !== undefined) this.#finish(record, this.isZombie(process, record))
+    if (event._tag !== "Settled" && event._tag !== "Started") return
+    const value = new TextDecoder().decode(event.record.value ?? undefined)
+    const record = this.byId.get(value.replace(/^!/, ""))
+    if (record === undefined) return
+    // A copy of another group is skipped without a call.
+    if (event._tag === "Settled" && event.settlement === "Skipped" && event.attempts > 0)
+      this.#finish(record, this.isZombie(process, record))
+    // A value that cannot be read fails without a call.
+    if (event._tag === "Started" && value.startsWith("!")) this.#relax(process, record)
+  }
+
+  /** The record fails. Where nobody keeps the order of its key, the next one begins before its copy is on its way. */
+  #relax(process: string, record: OrderRecord): boolean {
+    record.isRelaxed ||= this.#relaxed.has(process)
+    return this.#relaxed.has(process)
   }
 
   /** The locks of keys are gone, with what waited behind them. */
