@@ -14,10 +14,12 @@ export class Deletions {
   readonly #compacted = new Map<PartitionName, Set<bigint>>()
   readonly #reported = new Map<PartitionName, Array<Range>>()
 
-  apply(entry: Entry): void {
+  /** `hasRead`: whether the group has committed in a partition. One that has not begins at the log's start, and misses nothing. */
+  apply(entry: Entry, hasRead: (partition: PartitionName) => boolean): void {
     if (entry._tag === "Truncated") {
       const before = this.#before.get(entry.partition) ?? 0n
       if (entry.before > before) this.#before.set(entry.partition, entry.before)
+      if (!hasRead(entry.partition)) this.#report(entry.partition, { from: 0n, to: entry.before })
     }
     if (entry._tag === "Compacted") {
       const known = this.#compacted.get(entry.partition) ?? []
@@ -25,8 +27,11 @@ export class Deletions {
     }
     if (entry._tag !== "Connector" || (entry.event._tag !== "RecordsGone" && entry.event._tag !== "LocksGone")) return
     const { topic, partition, from, to } = entry.event
-    const name = `${topic}/${partition}`
-    this.#reported.set(name, [...(this.#reported.get(name) ?? []), { from, to }])
+    this.#report(`${topic}/${partition}`, { from, to })
+  }
+
+  #report(partition: PartitionName, range: Range): void {
+    this.#reported.set(partition, [...(this.#reported.get(partition) ?? []), range])
   }
 
   /** Whether somebody may miss the record. */

@@ -107,7 +107,7 @@ export class OrderBook {
 
   apply(entry: Entry): void {
     this.disturbances.apply(entry)
-    this.deletions.apply(entry)
+    this.deletions.apply(entry, (partition) => this.committed.has(partition))
     switch (entry._tag) {
       case "Published":
         for (const [index, plan] of entry.records.entries()) this.#add(entry, plan, index)

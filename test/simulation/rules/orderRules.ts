@@ -115,7 +115,7 @@ const covered: OrderRule["check"] = (entry, book) => {
   return uncoveredByCopies(book, committed)
 }
 
-/** The highest lock of each key that a new owner believes. */
+/** The highest lock of each key that a new owner believes. One that is gone counts: what it kept back is reported, or has a new lock. */
 const locksOf = (
   book: OrderBook,
   main: PartitionName,
@@ -126,9 +126,10 @@ const locksOf = (
     const { offset: from = 0n, epoch = 0 } = committed.get(tier) ?? {}
     let inForce = epoch
     for (const lock of book.locks.get(tier) ?? []) {
-      if (lock.at < from) continue
+      const isGone = book.deletions.isGone(tier, lock.at)
+      if (lock.at < from && !isGone) continue
       if (lock.key === null) inForce = Math.max(inForce, lock.epoch)
-      else if (lock.epoch === inForce && isHigher(lock, best.get(lock.key))) best.set(lock.key, lock)
+      else if ((isGone || lock.epoch === inForce) && isHigher(lock, best.get(lock.key))) best.set(lock.key, lock)
     }
   }
   return best
