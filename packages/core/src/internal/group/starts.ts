@@ -43,6 +43,7 @@ export const requireUnits = <R>(partitions: Running.RunningPartitions<R>, event:
     const { units, session } = partitions.options
     if (units === undefined) return Effect.void
     const wereNeeded = new Set(Running.list(partitions).filter(({ partition }) => units.needs(partition)))
+    for (const at of event.partitions) units.expect(at)
     for (const at of ordered(event, session.clusterId)) units.require(at)
     const now = Running.list(partitions).filter((entry) => units.needs(entry.partition) && !wereNeeded.has(entry))
     return Effect.forEach(now, ({ partition }) => Running.restart(partitions, partition), { discard: true })
