@@ -276,9 +276,12 @@ export class OrderBook {
       const owner = this.#owners.get(partition)
       if (owner?.member !== member) continue
       this.#owners.delete(partition)
-      for (const [id, letter] of this.letters) letter.isLate ||= this.byId.get(id)?.partition === partition
+      // A unit ends with each of its parts.
+      const isOf = (record: OrderRecord | undefined): boolean =>
+        record !== undefined && (record.partition === partition || this.tiersOf(record.partition).includes(partition))
+      for (const [id, letter] of this.letters) letter.isLate ||= isOf(this.byId.get(id))
       for (const call of this.running.values())
-        call.isLate ||= call.process === owner.process && call.records.some((each) => each.partition === partition)
+        call.isLate ||= call.process === owner.process && call.records.some(isOf)
     }
   }
 
