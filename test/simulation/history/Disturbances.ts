@@ -10,12 +10,13 @@ type Connector = Extract<Entry, { readonly _tag: "Connector" }>
 export class Disturbances {
   /** Undefined while there was none. */
   first: string | undefined
+  /** Whether a record was left in a retry topic: one without a key that is finished behind it comes again. Keys that are done behind it move their locks. */
+  leavesRetries = false
   /** Processes that stop, or are asked for a partition. */
   readonly #givingUp = new Set<string>()
   readonly #paused = new Set<string>()
   readonly #isRetry: (topic: string) => boolean
 
-  /** Keys that are done behind a record of a retry topic move their locks: what is left of it lets nothing be handled twice. */
   constructor({ faults }: Scenario, isRetry: (topic: string) => boolean) {
     this.#isRetry = isRetry
     if (faults.faults.length > 0) this.first = "faults of the broker"
@@ -23,8 +24,9 @@ export class Disturbances {
 
   /** A call failed in a process. */
   failed(process: string, partition: string): void {
-    if (this.#givingUp.has(process) && !this.#isRetry(topicOf(partition)))
-      this.#add("a failure while the partition was given up")
+    if (!this.#givingUp.has(process)) return
+    if (this.#isRetry(topicOf(partition))) this.leavesRetries = true
+    else this.#add("a failure while the partition was given up")
   }
 
   apply(entry: Entry): void {
@@ -54,8 +56,9 @@ export class Disturbances {
   #event({ event, process }: Connector): void {
     switch (event._tag) {
       case "Settled":
-        if (event.settlement === "Abandoned" && !this.#isRetry(event.record.topic))
-          this.#add("a record that was left for the next owner")
+        if (event.settlement !== "Abandoned") return
+        if (this.#isRetry(event.record.topic)) this.leavesRetries = true
+        else this.#add("a record that was left for the next owner")
         return
       case "DrainTimedOut":
         this.#add("a drain that took too long")

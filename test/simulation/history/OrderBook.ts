@@ -134,7 +134,8 @@ export class OrderBook {
       case "Sent": {
         const record = this.byId.get(entry.copy.id)
         if (record === undefined) return
-        if (this.#relax(entry.process, record) && !isLock(entry.copy)) this.withoutOrder.add(record)
+        const isRelaxed = this.#relax(entry.process, record)
+        if (isRelaxed && this.#tiers.has(entry.copy.topic) && !isLock(entry.copy)) this.withoutOrder.add(record)
         if (this.#letters.has(entry.copy.topic))
           this.letters.set(entry.copy.id, { isLate: this.isZombie(entry.process, record) })
         return

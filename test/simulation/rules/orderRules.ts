@@ -75,8 +75,9 @@ const doneBy = (entry: Entry, book: OrderBook): ReadonlyArray<OrderRecord> => {
 
 /** I5: nothing is handled twice where nothing has happened that leads to it. */
 const twice: OrderRule["check"] = (entry, book) => {
-  if (book.disturbances.first !== undefined) return undefined
-  const again = handledBy(entry, book).find(({ isDone }) => isDone)
+  const { first, leavesRetries } = book.disturbances
+  if (first !== undefined) return undefined
+  const again = handledBy(entry, book).find(({ isDone, of }) => isDone && (of !== undefined || !leavesRetries))
   return again && `${nameOf(again)} is handled again, and there was no crash, lost session, fault, or failure`
 }
 

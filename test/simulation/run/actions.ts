@@ -41,11 +41,13 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
       return machines[action.process]!.resume(scenario.bindings[action.binding]!.name)
     case "Grow": {
       const { topic = scenario.bindings[action.binding]!.topic } = action
-      // A retry topic that nobody has needed yet.
-      if (Effect.runSync(memory.partitionCount(topic)) === 0) return Effect.void
-      // A broker that is down refuses to grow a topic, so the request is repeated.
       const grow = Effect.flatMap(memory.broker.admin, (admin) => admin.createPartitions(topic, action.partitions))
-      return Effect.retry(Effect.scoped(grow), { while: isAway, schedule: Schedule.spaced("1 second") })
+      // A retry topic that nobody has needed yet, or that has grown with its source.
+      const needed = Effect.flatMap(memory.partitionCount(topic), (count) =>
+        count === 0 || count >= action.partitions ? Effect.void : Effect.scoped(grow)
+      )
+      // A broker that is down refuses to grow a topic, so the request is repeated.
+      return Effect.retry(needed, { while: isAway, schedule: Schedule.spaced("1 second") })
     }
     case "Deploy":
       for (const machine of machines) machine.orderingMode = action.orderingMode
