@@ -9,7 +9,7 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import { describeRun, type Extent } from "./report.ts"
 import { simulate } from "./run/simulate.ts"
 import { generate } from "./scenario/generate.ts"
-import { drawOrder } from "./scenario/order.ts"
+import { drawOrder } from "./scenario/generateOrder.ts"
 import type { Scenario } from "./scenario/Scenario.ts"
 
 /** A worker's report about one seed. */

@@ -4,7 +4,7 @@ import { describeRun } from "./report.ts"
 import { orderBugs } from "./run/bugs/orderBugs.ts"
 import type { PlantedBug } from "./run/bugs/PlantedBug.ts"
 import { type Outcome, simulate } from "./run/simulate.ts"
-import { drawOrder } from "./scenario/order.ts"
+import { drawOrder } from "./scenario/generateOrder.ts"
 
 const assertClean = (outcome: Outcome): void => assert.isUndefined(outcome.violation, describeRun(outcome))
 

@@ -75,12 +75,19 @@ const describeAction = (action: Action, scenario: Scenario): ReadonlyArray<strin
       return [
         `${at}replay ${scenario.bindings[action.binding]?.name} in p${action.process + 1}: ${JSON.stringify(action.order)}`
       ]
+    case "Deploy":
+      return [`${at}processes that start from now on are ${action.orderingMode}`]
     case "Grow":
-      return [`${at}${scenario.bindings[action.binding]?.topic} grows to ${action.partitions} partitions`]
+      return [
+        `${at}${action.topic ?? scenario.bindings[action.binding]?.topic} grows to ${action.partitions} partitions`
+      ]
     default:
-      return [`${at}${action._tag.toLowerCase()} in ${scenario.bindings[action.binding]?.topic}/${action.partition}`]
+      return [`${at}${action._tag.toLowerCase()} in ${topicOf(action, scenario)}/${action.partition}`]
   }
 }
+
+const topicOf = (action: Extract<Action, { readonly partition: number }>, { bindings }: Scenario): string | undefined =>
+  (action._tag === "Truncate" ? action.topic : undefined) ?? bindings[action.binding]?.topic
 
 /** Steps of the partition, and steps that concern all partitions. */
 const concerns = (entry: Entry, partition: string | undefined): boolean => {

@@ -59,6 +59,24 @@ describe("PKO-07 locks that are gone", () => {
     )
   }
 
+  scenario("PKO-07 a process that ends before its unit could begin leaves it to the next one to say so", () =>
+    Effect.gen(function* () {
+      yield* stopped
+      yield* inTime(purged)
+      const keeps = (millis: string) =>
+        Effect.flatMap(withAdmin, (admin) => admin.alterTopicConfig("orders", new Map([["retention.ms", millis]])))
+      yield* keeps("1000")
+      const waits = yield* start(keyed({ tiers: ["60 seconds"] }).binding)
+      yield* advance("10 seconds")
+      yield* inTime(waits.close)
+      assert.deepStrictEqual(waits.of("LocksGone"), [])
+      yield* keeps("604800000")
+      const { gone, handled } = yield* next
+      assert.deepStrictEqual(gone, [{ topic: "orders", partition: 0, topics: [tier], keys: 2, from: 1n, to: 5n }])
+      assert.deepStrictEqual(handled, ["a3"])
+    }).pipe(Effect.scoped)
+  )
+
   scenario("PKO-07 nothing is said where no lock is gone", () =>
     Effect.gen(function* () {
       yield* stopped

@@ -5,7 +5,7 @@
 import type { EventBusEvent, Replay } from "@eventbus/core"
 import type { MemoryBroker } from "@eventbus/testkit"
 import { Fiber } from "effect"
-import type { RecordPlan } from "../scenario/Scenario.ts"
+import type { OrderingMode, RecordPlan } from "../scenario/Scenario.ts"
 import type { Copy } from "./copies.ts"
 import type { Reading } from "./figures.ts"
 
@@ -23,10 +23,8 @@ export type Fact =
   | { readonly _tag: "LogEnd"; readonly partition: PartitionName; readonly logEnd: bigint; readonly why: string }
   | { readonly _tag: "Compacted"; readonly partition: PartitionName; readonly offsets: ReadonlyArray<bigint> }
   | { readonly _tag: "Truncated"; readonly partition: PartitionName; readonly before: bigint }
-  | {
-      readonly _tag: "ProcessStarted" | "ProcessStopping" | "ProcessStopped" | "ProcessKilled"
-      readonly process: string
-    }
+  | { readonly _tag: "ProcessStarted"; readonly process: string; readonly orderingMode: OrderingMode }
+  | { readonly _tag: "ProcessStopping" | "ProcessStopped" | "ProcessKilled"; readonly process: string }
   /** The operator's command has returned. */
   | { readonly _tag: "Paused" | "Resumed"; readonly process: string; readonly binding: string }
   | {
@@ -129,6 +127,8 @@ export interface StoredCopy {
 export interface StoredLock {
   readonly at: bigint
   readonly kind: string
+  /** The group that it is bound to. */
+  readonly groupId: string
   /** Null for a claim. */
   readonly key: string | null
   /** Everything of the key below this offset of the main topic is done. */

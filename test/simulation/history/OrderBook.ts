@@ -1,9 +1,13 @@
 /**
  * The state of a history as order per key sees it: what is done of each key and in which order, the locks in the retry topics, and what the group has committed.
  */
+import type { EventBusEvent } from "@eventbus/core"
 import { isCalm } from "../scenario/order.ts"
 import { deadLetterTopics, mainTopics, retryTopics, topicOf } from "../scenario/retries.ts"
 import type { BindingPlan, RecordPlan, Scenario } from "../scenario/Scenario.ts"
+import type { Copy } from "./copies.ts"
+import { Deletions } from "./Deletions.ts"
+import { Disturbances } from "./Disturbances.ts"
 import type { Entry, PartitionName, StoredLock } from "./History.ts"
 import { Members } from "./Members.ts"
 import type { OrderKey, OrderRecord } from "./orderRecords.ts"
@@ -15,15 +19,15 @@ interface Commit {
 
 interface Running {
   readonly process: string
-  /** Whether a retry topic has delivered the record. */
-  readonly isRetry: boolean
+  /** The partition that the record was delivered from. */
+  readonly partition: PartitionName
   /** Whether its partition was lost, or given up, while it ran. */
   isLate: boolean
   readonly records: ReadonlyArray<OrderRecord>
 }
 
 /** A call of a process that was killed. */
-const lateCall: Running = { process: "", isRetry: false, isLate: false, records: [] }
+const lateCall: Running = { process: "", partition: "", isLate: false, records: [] }
 
 export class OrderBook {
   readonly scenario: Scenario
@@ -32,7 +36,8 @@ export class OrderBook {
   readonly byId = new Map<string, OrderRecord>()
   /** By main partition, then by key. */
   readonly keys = new Map<PartitionName, Map<string, OrderKey>>()
-  readonly keyless: Array<OrderRecord> = []
+  /** Records without a key, and those that are retried without order for another reason. */
+  readonly withoutOrder = new Set<OrderRecord>()
   readonly locks = new Map<PartitionName, Array<StoredLock>>()
   /** By record: where its copies are. */
   readonly copies = new Map<string, Array<{ readonly partition: PartitionName; readonly offset: bigint }>>()
@@ -40,26 +45,25 @@ export class OrderBook {
   readonly running = new Map<number, Running>()
   /** By record: its dead letter that was sent last. */
   readonly letters = new Map<string, { isLate: boolean }>()
-  /** The event that lets records be handled twice; undefined while there was none. */
-  disturbance: string | undefined
+  readonly disturbances: Disturbances
+  readonly deletions = new Deletions()
   /** The process that appended last. */
   appender = ""
   readonly #members = new Members()
   /** By partition: the process that the broker takes for its owner. */
   readonly #owners = new Map<PartitionName, { readonly member: string; readonly process: string }>()
-  /** Processes that stop, or are asked for a partition. */
-  readonly #givingUp = new Set<string>()
-  readonly #paused = new Set<string>()
+  /** Processes that do not keep the order of each key through retry topics. */
+  readonly #relaxed = new Set<string>()
   readonly #letters: ReadonlySet<string>
   readonly #tiers: ReadonlySet<string>
 
-  constructor(scenario: Scenario) {
+  constructor(scenario: Scenario, plan: BindingPlan) {
     this.scenario = scenario
-    this.plan = scenario.bindings[0]!
+    this.plan = plan
     this.isCalm = isCalm(scenario)
     this.#letters = new Set(deadLetterTopics(this.plan))
     this.#tiers = new Set(retryTopics(this.plan))
-    if (scenario.faults.faults.length > 0) this.disturbance = "faults of the broker"
+    this.disturbances = new Disturbances(scenario, (topic) => this.#tiers.has(topic))
   }
 
   isLetter(partition: PartitionName): boolean {
@@ -83,7 +87,27 @@ export class OrderBook {
     return topics.map((topic) => `${topic}${partition.slice(main.length)}`)
   }
 
+  /** Nothing waits for the record, and it waits for nothing: it is retried without order, or it may be gone. */
+  isLoose({ isRelaxed, isPassedOver, partition, offset }: OrderRecord): boolean {
+    return isRelaxed || isPassedOver || this.deletions.isGone(partition, offset)
+  }
+
+  /** Whether it is gone, or what is left of it, and somebody has said so where that can be known. */
+  isSaidGone(record: OrderRecord): boolean {
+    const { plan, partition, offset, isPassedOver } = record
+    const { deletions } = this
+    if (isPassedOver || deletions.isCompacted(partition, offset)) return true
+    if (deletions.isGone(partition, offset) && deletions.isReported(partition, offset)) return true
+    if (!this.withoutOrder.has(record)) return false
+    const copies = this.copies.get(plan.id) ?? []
+    return copies.some(
+      (at) => deletions.isGone(at.partition, at.offset) && deletions.isReported(at.partition, at.offset)
+    )
+  }
+
   apply(entry: Entry): void {
+    this.disturbances.apply(entry)
+    this.deletions.apply(entry, (partition) => this.committed.has(partition))
     switch (entry._tag) {
       case "Published":
         for (const [index, plan] of entry.records.entries()) this.#add(entry, plan, index)
@@ -91,23 +115,28 @@ export class OrderBook {
       case "Called": {
         const records = entry.ids.flatMap((id) => this.byId.get(id) ?? [])
         this.running.set(entry.call, {
-          ...{ process: entry.process, records, isRetry: this.#isRetry(topicOf(entry.partition)) },
+          ...{ process: entry.process, records, partition: entry.partition },
           isLate: records.some((record) => this.isZombie(entry.process, record))
         })
         return
       }
       case "Returned": {
-        const { records, isLate, isRetry } = this.running.get(entry.call) ?? lateCall
+        const { records, isLate, partition } = this.running.get(entry.call) ?? lateCall
         this.running.delete(entry.call)
         if (entry.outcome === "done")
           for (const record of records) this.#finish(record, isLate || this.isZombie(entry.process, record))
-        else if (this.#givingUp.has(entry.process) && !isRetry)
-          this.#disturb("a failure while the partition was given up")
+        else {
+          this.disturbances.failed(entry.process, partition)
+          for (const record of records) this.#relax(entry.process, record)
+        }
         return
       }
       case "Sent": {
         const record = this.byId.get(entry.copy.id)
-        if (record !== undefined && this.#letters.has(entry.copy.topic))
+        if (record === undefined) return
+        const isRelaxed = this.#relax(entry.process, record)
+        if (isRelaxed && this.#tiers.has(entry.copy.topic) && !isLock(entry.copy)) this.withoutOrder.add(record)
+        if (this.#letters.has(entry.copy.topic))
           this.letters.set(entry.copy.id, { isLate: this.isZombie(entry.process, record) })
         return
       }
@@ -134,13 +163,14 @@ export class OrderBook {
     }
   }
 
-  #add({ partition, firstOffset, atMillis }: Extract<Entry, { _tag: "Published" }>, plan: RecordPlan, index: number) {
-    const offset = firstOffset + BigInt(index)
+  #add({ partition, firstOffset, atMillis }: Extract<Entry, { _tag: "Published" }>, plan: RecordPlan, place: number) {
+    const offset = firstOffset + BigInt(place)
     const of = plan.key === null ? undefined : this.#key(partition, plan.key)
-    const at = { plan, partition, offset, of, publishedMillis: atMillis, isDone: false }
-    const record: OrderRecord = { ...at, index: of?.records.length ?? 0 }
+    const at = { plan, partition, offset, of, publishedMillis: atMillis }
+    const index = of?.records.length ?? 0
+    const record: OrderRecord = { ...at, index, isDone: false, isRelaxed: false, isPassedOver: false }
     this.byId.set(plan.id, record)
-    if (of === undefined) this.keyless.push(record)
+    if (of === undefined) this.withoutOrder.add(record)
     else of.records.push(record)
   }
 
@@ -159,7 +189,7 @@ export class OrderBook {
   #finish(record: OrderRecord, isLate: boolean): void {
     const { of: key, index } = record
     record.isDone = true
-    if (key === undefined) return
+    if (key === undefined || record.isRelaxed) return
     if (isLate) key.zombie = Math.max(key.zombie, index)
     else {
       key.last = index
@@ -167,68 +197,46 @@ export class OrderBook {
     }
   }
 
-  /** Keys that are done behind a record of a retry topic move their locks: what is left of it lets nothing be handled twice. */
-  #isRetry(topic: string): boolean {
-    return this.#tiers.has(topic)
+  #event(entry: Extract<Entry, { _tag: "Connector" }>): void {
+    const { event, process } = entry
+    if (event._tag === "LocksGone") this.#passOver(event)
+    if (event._tag !== "Settled" && event._tag !== "Started") return
+    const value = new TextDecoder().decode(event.record.value ?? undefined)
+    const record = this.byId.get(value.replace(/^!/, ""))
+    if (record === undefined) return
+    // A copy of another group is skipped without a call.
+    if (event._tag === "Settled" && event.settlement === "Skipped" && event.attempts > 0)
+      this.#finish(record, this.isZombie(process, record))
+    // A value that cannot be read fails without a call.
+    if (event._tag === "Started" && value.startsWith("!")) this.#relax(process, record)
   }
 
-  #disturb(what: string): void {
-    this.disturbance ??= what
+  /** The record fails. Where nobody keeps the order of its key, the next one begins before its copy is on its way. */
+  #relax(process: string, record: OrderRecord): boolean {
+    record.isRelaxed ||= this.#relaxed.has(process)
+    return this.#relaxed.has(process)
   }
 
-  #event({ event, process }: Extract<Entry, { _tag: "Connector" }>): void {
-    switch (event._tag) {
-      case "Settled": {
-        const id = new TextDecoder().decode(event.record.value ?? undefined).replace(/^!/, "")
-        const record = this.byId.get(id)
-        if (event.settlement === "Skipped" && record !== undefined) this.#finish(record, this.isZombie(process, record))
-        if (event.settlement === "Abandoned" && !this.#isRetry(event.record.topic))
-          this.#disturb("a record that was left for the next owner")
-        return
-      }
-      case "DrainTimedOut":
-        this.#disturb("a drain that took too long")
-        return
-      case "PartitionRevoked":
-        this.#givingUp.add(process)
-        if (this.#paused.size > 0) this.#disturb("a pause while a partition was given up")
-        return
-      case "PartitionReleased":
-        this.#givingUp.delete(process)
-        return
-      case "StateChanged":
-        if (event.to === "PAUSED") this.#pause(process, process)
-        else this.#paused.delete(process)
-        return
-      case "BreakerChanged":
-        if (event.to === "CLOSED") this.#paused.delete(`${process} breaker`)
-        else this.#pause(process, `${process} breaker`)
+  /** The locks of keys are gone, with what waited behind them. */
+  #passOver({ topic, partition, from, to }: Extract<EventBusEvent.EventBusEvent, { _tag: "LocksGone" }>): void {
+    const main = `${topic}/${partition}`
+    const keys = this.tiersOf(main).flatMap((tier) =>
+      (this.locks.get(tier) ?? []).flatMap(({ at, key }) => (this.deletions.isGone(tier, at) ? (key ?? []) : []))
+    )
+    for (const key of keys) {
+      for (const record of this.keys.get(main)?.get(key)?.records ?? [])
+        if (record.offset >= from && record.offset < to) record.isPassedOver = true
     }
-  }
-
-  #pause(process: string, what: string): void {
-    this.#paused.add(what)
-    if (this.#givingUp.has(process)) this.#disturb("a pause while a partition was given up")
   }
 
   #operation(entry: Entry): void {
     switch (entry._tag) {
       case "ProcessStarted":
         this.#members.started(entry.process)
-        return
-      case "ProcessStopping":
-        this.#givingUp.add(entry.process)
-        if (this.#paused.size > 0) this.#disturb("a pause while a process stopped")
+        if (entry.orderingMode === "RELAXED_IN_RETRY") this.#relaxed.add(entry.process)
         return
       case "ProcessKilled":
         for (const [call, { process }] of this.running) if (process === entry.process) this.running.delete(call)
-        this.#disturb("a crash")
-        return
-      case "Paused":
-        this.#pause(entry.process, entry.process)
-        return
-      case "Resumed":
-        this.#paused.delete(entry.process)
     }
   }
 
@@ -253,17 +261,11 @@ export class OrderBook {
         for (const partition of entry.partitions) this.#owners.set(partition, { member, process })
         return
       case "Lost":
-        this.#disturb("a lost partition")
-        this.#leave(member, entry.partitions)
-        return
       case "Released":
         this.#leave(member, entry.partitions)
         return
       case "Expired":
       case "Fenced":
-        this.#disturb("a lost session")
-        this.#leave(member, Array.from(this.#owners.keys()))
-        return
       case "Left":
         this.#leave(member, Array.from(this.#owners.keys()))
         return
@@ -275,19 +277,24 @@ export class OrderBook {
       const owner = this.#owners.get(partition)
       if (owner?.member !== member) continue
       this.#owners.delete(partition)
-      for (const [id, letter] of this.letters) letter.isLate ||= this.byId.get(id)?.partition === partition
+      // A unit ends with each of its parts.
+      const isOf = (record: OrderRecord | undefined): boolean =>
+        record !== undefined && (record.partition === partition || this.tiersOf(record.partition).includes(partition))
+      for (const [id, letter] of this.letters) letter.isLate ||= isOf(this.byId.get(id))
       for (const call of this.running.values())
-        call.isLate ||= call.process === owner.process && call.records.some((each) => each.partition === partition)
+        call.isLate ||= call.process === owner.process && call.records.some(isOf)
     }
   }
 
   /** The main partitions of the binding with their keys. */
   mains(): ReadonlyArray<PartitionName> {
     const topics = mainTopics(this.plan)
-    const keyless = this.keyless.map(({ partition }) => partition)
+    const keyless = Array.from(this.withoutOrder).map(({ partition }) => partition)
     return [...new Set([...this.keys.keys(), ...keyless])].filter((partition) => topics.includes(topicOf(partition)))
   }
 }
+
+const isLock = ({ headers }: Copy): boolean => headers.has("order-bond")
 
 /** The epoch that a commit names; 0 without one. */
 export const epochOf = (metadata: string): number => Number(/[:;]epoch=(\d+)/.exec(metadata)?.[1] ?? 0)

@@ -14,6 +14,10 @@ export interface OrderRecord {
   readonly index: number
   readonly publishedMillis: number
   isDone: boolean
+  /** It has failed in a process that does not keep the order of each key through retry topics. */
+  isRelaxed: boolean
+  /** It waited behind a lock that is gone, and somebody has said so. */
+  isPassedOver: boolean
 }
 
 /** A key of one main partition. */

@@ -23,10 +23,15 @@ const handledBy = (entry: Entry, book: OrderBook): ReadonlyArray<OrderRecord> =>
   return entry.copies.flatMap(({ copy }) => book.byId.get(copy.id) ?? [])
 }
 
+/** Records that others wait for, and that wait for others. */
+const bound = (records: ReadonlyArray<OrderRecord>, book: OrderBook): ReadonlyArray<OrderRecord> =>
+  records.filter((record) => !book.isLoose(record))
+
 /** A record begins when everything of its key before it has been done at least once. */
 const overtaken: OrderRule["check"] = (entry, book) => {
   for (const record of handledBy(entry, book)) {
-    const before = record.of?.records.find(({ index, isDone }) => index < record.index && !isDone)
+    if (record.isRelaxed) continue
+    const before = record.of?.records.find((one) => one.index < record.index && !one.isDone && !book.isLoose(one))
     if (before !== undefined) return `${nameOf(record)} overtakes ${nameOf(before)}`
   }
   return undefined
@@ -36,9 +41,9 @@ const overtaken: OrderRule["check"] = (entry, book) => {
 const parallel: OrderRule["check"] = (entry, book) => {
   if (entry._tag !== "Called") return undefined
   const [record] = handledBy(entry, book)
-  if (record?.of === undefined) return undefined
+  if (record?.of === undefined || record.isRelaxed) return undefined
   for (const { process, records, isLate } of book.running.values()) {
-    const other = records.find(({ of }) => of === record.of)
+    const other = records.find(({ of, isRelaxed }) => of === record.of && !isRelaxed)
     if (process === entry.process && other !== undefined && !isLate)
       return `${nameOf(record)} begins beside ${nameOf(other)}`
   }
@@ -49,8 +54,9 @@ const parallel: OrderRule["check"] = (entry, book) => {
 const skipped: OrderRule["check"] = (entry, book) => {
   for (const record of doneBy(entry, book)) {
     const { of: key, index } = record
-    if (key === undefined) continue
-    if (index > Math.max(key.last, key.zombie) + 1)
+    if (key === undefined || record.isRelaxed) continue
+    const last = Math.max(key.last, key.zombie)
+    if (index > last + 1 && bound(key.records.slice(last + 1, index), book).length > 0)
       return `${nameOf(record)} comes behind #${key.last} (a former owner: #${key.zombie})`
   }
   return undefined
@@ -69,8 +75,9 @@ const doneBy = (entry: Entry, book: OrderBook): ReadonlyArray<OrderRecord> => {
 
 /** I5: nothing is handled twice where nothing has happened that leads to it. */
 const twice: OrderRule["check"] = (entry, book) => {
-  if (book.disturbance !== undefined) return undefined
-  const again = handledBy(entry, book).find(({ isDone }) => isDone)
+  const { first, leavesRetries } = book.disturbances
+  if (first !== undefined) return undefined
+  const again = handledBy(entry, book).find(({ isDone, of }) => isDone && (of !== undefined || !leavesRetries))
   return again && `${nameOf(again)} is handled again, and there was no crash, lost session, fault, or failure`
 }
 
@@ -78,7 +85,9 @@ const twice: OrderRule["check"] = (entry, book) => {
 const trueLocks: OrderRule["check"] = (entry, book) => {
   if (entry._tag !== "Locked") return undefined
   for (const lock of entry.locks) {
-    const open = recordsOf(book, entry.partition, lock).find(({ offset, isDone }) => offset < lock.offset && !isDone)
+    const open = recordsOf(book, entry.partition, lock).find(
+      (record) => record.offset < lock.offset && !record.isDone && !book.isLoose(record)
+    )
     if (open !== undefined) return `${entry.partition}: a lock at ${lock.offset}, and ${nameOf(open)} is not done`
   }
   return undefined
@@ -100,14 +109,14 @@ const covered: OrderRule["check"] = (entry, book) => {
     const to = committed.get(main)?.offset ?? 0n
     const best = locksOf(book, main, committed)
     for (const [name, key] of book.keys.get(main) ?? []) {
-      const problem = uncovered(key, to, best.get(name))
+      const problem = uncovered(key, to, best.get(name), book)
       if (problem !== undefined) return problem
     }
   }
-  return uncoveredWithoutKey(book, committed)
+  return uncoveredByCopies(book, committed)
 }
 
-/** The highest lock of each key that a new owner believes. */
+/** The highest lock of each key that a new owner believes. One that is gone counts: what it kept back is reported, or has a new lock. */
 const locksOf = (
   book: OrderBook,
   main: PartitionName,
@@ -118,9 +127,10 @@ const locksOf = (
     const { offset: from = 0n, epoch = 0 } = committed.get(tier) ?? {}
     let inForce = epoch
     for (const lock of book.locks.get(tier) ?? []) {
-      if (lock.at < from) continue
+      const isGone = book.deletions.isGone(tier, lock.at)
+      if (lock.at < from && !isGone) continue
       if (lock.key === null) inForce = Math.max(inForce, lock.epoch)
-      else if (lock.epoch === inForce && isHigher(lock, best.get(lock.key))) best.set(lock.key, lock)
+      else if ((isGone || lock.epoch === inForce) && isHigher(lock, best.get(lock.key))) best.set(lock.key, lock)
     }
   }
   return best
@@ -129,8 +139,13 @@ const locksOf = (
 const isHigher = ({ offset, hop }: StoredLock, other: StoredLock | undefined): boolean =>
   other === undefined || offset > other.offset || (offset === other.offset && hop > other.hop)
 
-const uncovered = ({ records }: OrderKey, to: bigint, lock: StoredLock | undefined): string | undefined => {
-  const open = records.find(({ isDone }) => !isDone)
+const uncovered = (
+  { records }: OrderKey,
+  to: bigint,
+  lock: StoredLock | undefined,
+  book: OrderBook
+): string | undefined => {
+  const open = records.find((record) => !record.isDone && !book.isLoose(record))
   if (open === undefined || open.offset >= to) return undefined
   if (lock === undefined) return `${nameOf(open)} is not done, ${to} is committed, and there is no lock of its key`
   const from = lock.kind === "next" ? lock.offset : lock.offset + 1n
@@ -140,12 +155,14 @@ const uncovered = ({ records }: OrderKey, to: bigint, lock: StoredLock | undefin
   return `${nameOf(open)} is not done, ${to} is committed, and the lock of its key is ${lock.kind} at ${lock.offset}, next ${lock.next}`
 }
 
-const uncoveredWithoutKey = (book: OrderBook, committed: OrderBook["committed"]): string | undefined => {
-  for (const { plan, partition, offset, isDone } of book.keyless) {
-    if (isDone || offset >= (committed.get(partition)?.offset ?? 0n)) continue
+/** Records that are retried without order have a copy that waits. */
+const uncoveredByCopies = (book: OrderBook, committed: OrderBook["committed"]): string | undefined => {
+  for (const record of book.withoutOrder) {
+    const { plan, partition, offset, isDone } = record
+    if (isDone || offset >= (committed.get(partition)?.offset ?? 0n) || book.isSaidGone(record)) continue
     const copies = book.copies.get(plan.id) ?? []
     if (!copies.some((copy) => copy.offset >= (committed.get(copy.partition)?.offset ?? 0n)))
-      return `${plan.id} (without a key, in ${partition} at ${offset}) is not done, and nothing keeps it`
+      return `${plan.id} (without order, in ${partition} at ${offset}) is not done, and nothing keeps it`
   }
   return undefined
 }
@@ -163,14 +180,15 @@ const others: OrderRule["check"] = (entry, book) => {
   return late && `${nameOf(late)} of a clean key waited for ${entry.atMillis - late.publishedMillis} ms`
 }
 
-/** Everything is done at the end, and the last effect of each key is that of its last record. */
+/** Everything is done at the end, or gone and reported, and the last effect of each key is that of its last record. */
 const losses: OrderRule["check"] = (entry, book) => {
   if (entry._tag !== "Ended") return undefined
-  for (const record of book.byId.values()) if (!record.isDone) return `${nameOf(record)} was never done`
+  for (const record of book.byId.values())
+    if (!record.isDone && !book.isSaidGone(record)) return `${nameOf(record)} was never done`
   for (const keys of book.keys.values()) {
     for (const { name, last, zombie, records } of keys.values()) {
-      const end = records.length - 1
-      if (last !== end && zombie !== end) return `${name} ends with #${last} of ${records.length}`
+      const end = bound(records, book).at(-1)?.index ?? -1
+      if (last < end && zombie < end) return `${name} ends with #${last} of ${records.length}`
     }
   }
   return undefined

@@ -5,7 +5,7 @@ import { type Binding, Broker, EventBusConnector, type EventBusEvent, Idempotenc
 import type { MemoryBroker } from "@eventbus/testkit"
 import { Context, Effect, Exit, Layer, Metric, Scope } from "effect"
 import type { History, LetterState } from "../history/History.ts"
-import { type BindingPlan, beginMillis, type ReplayOrder } from "../scenario/Scenario.ts"
+import { type BindingPlan, beginMillis, type OrderingMode, type ReplayOrder } from "../scenario/Scenario.ts"
 import { makeBinding } from "./bindings.ts"
 import * as Deciding from "./deciding.ts"
 import * as Figures from "./figures.ts"
@@ -59,6 +59,8 @@ export class Machine {
   /** Number of stops and kills that have not ended. */
   private ending = 0
   private resumes = 0
+  /** What the processes run that start from now on. */
+  orderingMode: OrderingMode = "PER_KEY"
 
   constructor(options: MachineOptions) {
     this.options = options
@@ -97,7 +99,8 @@ export class Machine {
         EventBusConnector.EventBusConnector
       )
       this.running = { process, connector, scope, registry }
-      history.add({ _tag: "ProcessStarted", process })
+      const { orderingMode } = this
+      history.add({ _tag: "ProcessStarted", process, orderingMode })
       const listen = connector.subscribe((event) => {
         for (const reported of defect?.rewriteEvent?.(event) ?? [event])
           history.add({ _tag: "Connector", process, event: reported })
@@ -105,7 +108,8 @@ export class Machine {
       yield* Scope.provide(listen, listening)
       const port = Port.ofProcess(memory, history, process, defect?.sabotage)
       const keys = Idempotency.ofProcess(this.options.store, history, process, defect?.changeKey)
-      for (const plan of plans) {
+      for (const given of plans) {
+        const plan = orderingMode === "PER_KEY" ? given : withoutOrder(given)
         const binding = makeBinding(defect?.changePlan?.(plan) ?? plan, concurrency, process, handlerContext)
         const register = connector.register(defect?.wrapBinding?.(binding) ?? binding)
         yield* register.pipe(
@@ -246,3 +250,6 @@ export class Machine {
     return running
   }
 }
+
+/** Keys that are parked go on in order, and no other is parked. */
+const withoutOrder = ({ perKey, ...plan }: BindingPlan): BindingPlan => plan

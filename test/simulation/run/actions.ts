@@ -6,7 +6,7 @@ import { Effect, Exit, Schedule } from "effect"
 import type { History } from "../history/History.ts"
 import { claimedHeaders, encode, headersOf } from "../scenario/plannedRecords.ts"
 import { deadLetterTopic } from "../scenario/retries.ts"
-import { type Action, beginMillis, type RecordPlan, type Scenario } from "../scenario/Scenario.ts"
+import { type Action, beginMillis, isPerKey, type RecordPlan, type Scenario } from "../scenario/Scenario.ts"
 import * as Cluster from "./cluster.ts"
 import { type HandlerContext, planKey } from "./handlers.ts"
 import type { Machine } from "./Machine.ts"
@@ -40,11 +40,18 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
     case "Resume":
       return machines[action.process]!.resume(scenario.bindings[action.binding]!.name)
     case "Grow": {
-      const { topic } = scenario.bindings[action.binding]!
-      // A broker that is down refuses to grow a topic, so the request is repeated.
+      const { topic = scenario.bindings[action.binding]!.topic } = action
       const grow = Effect.flatMap(memory.broker.admin, (admin) => admin.createPartitions(topic, action.partitions))
-      return Effect.retry(Effect.scoped(grow), { while: isAway, schedule: Schedule.spaced("1 second") })
+      // A retry topic that nobody has needed yet, or that has grown with its source.
+      const needed = Effect.flatMap(memory.partitionCount(topic), (count) =>
+        count === 0 || count >= action.partitions ? Effect.void : Effect.scoped(grow)
+      )
+      // A broker that is down refuses to grow a topic, so the request is repeated.
+      return Effect.retry(needed, { while: isAway, schedule: Schedule.spaced("1 second") })
     }
+    case "Deploy":
+      for (const machine of machines) machine.orderingMode = action.orderingMode
+      return Effect.void
     case "Publish":
       return publish(world, action)
     case "Remake":
@@ -64,7 +71,9 @@ export const act = (world: World, action: Action): Effect.Effect<void, BrokerErr
     default: {
       const plan = scenario.bindings[action.binding]!
       const isOfLetters = action._tag === "Truncate" && action.of === "letters"
-      return change(memory, history, isOfLetters ? deadLetterTopic(plan.topic) : plan.topic, action)
+      const named = action._tag === "Truncate" ? action.topic : undefined
+      const topic = named ?? (isOfLetters ? deadLetterTopic(plan.topic) : plan.topic)
+      return change(world, topic, action)
     }
   }
 }
@@ -136,8 +145,7 @@ const awaitPartition = (memory: Cluster.Memory, topic: string, partition: number
 
 /** Actions that change a log without a reader noticing at once. */
 const change = Effect.fnUntraced(function* (
-  memory: Cluster.Memory,
-  history: History,
+  { memory, history, scenario }: World,
   topic: string,
   action: Extract<Action, { readonly _tag: "Hole" | "Compact" | "Truncate" }>
 ) {
@@ -170,9 +178,12 @@ const change = Effect.fnUntraced(function* (
       const ends = yield* admin.topicOffsets(topic, "read_committed")
       const end = ends.find((each) => each.partition === partition)!.logEnd
       const before = action.share === "all" ? end : logStart + (end - logStart) / 2n
+      // A follower is missed as soon as it is gone, and a failing broker may delete without saying so.
+      if (isPerKey(scenario)) history.add({ _tag: "Truncated", partition: name, before })
       yield* admin.deleteRecords(topic, [{ partition, before }])
       return before
     })
   )
-  if (Exit.isSuccess(exit)) history.add({ _tag: "Truncated", partition: name, before: exit.value })
+  if (Exit.isSuccess(exit) && !isPerKey(scenario))
+    history.add({ _tag: "Truncated", partition: name, before: exit.value })
 }, Effect.scoped)

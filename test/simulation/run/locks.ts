@@ -12,16 +12,17 @@ import { type Memory, recordsFrom } from "./cluster.ts"
 const prefix = "x-eventbus-order-"
 
 /** Decisions of operators, which lie among the locks. */
-const decisions = ["retry-held", "skip-held"]
+const decisions = ["retry-held", "skip-held", "accept-loss"]
 
 const read = ({ offset: at, key, headers }: ConsumerRecord.ConsumerRecord): StoredLock | undefined => {
   if (!headers.some((header) => header.key === `${prefix}kind`)) return undefined
   const of = new Map(headers.map((header) => [header.key, decoder.decode(header.value ?? undefined)]))
   const kind = of.get(`${prefix}kind`)!
   if (decisions.includes(kind)) return undefined
+  const [, , , , groupId = ""] = of.get(`${prefix}bond`)?.split("/") ?? []
   const number = (name: string): number => Number(of.get(`${prefix}${name}`) ?? -1)
   return {
-    ...{ at, kind, key: key === null ? null : decoder.decode(key), offset: BigInt(number("offset")) },
+    ...{ at, kind, groupId, key: key === null ? null : decoder.decode(key), offset: BigInt(number("offset")) },
     ...{ hop: number("hop"), epoch: number("epoch"), next: BigInt(number("next")) }
   }
 }

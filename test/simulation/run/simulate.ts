@@ -6,7 +6,7 @@ import { Cause, Effect, Exit } from "effect"
 import { type Entry, History, type LetterState } from "../history/History.ts"
 import { servicesOf } from "../history/services.ts"
 import { hasRemakes } from "../scenario/remakes.ts"
-import { mainTopics, outputPartitions, outputTopic, retryGroups } from "../scenario/retries.ts"
+import { mainTopics, outputPartitions, outputTopic, retryGroups, retryTopics } from "../scenario/retries.ts"
 import { type Action, beginMillis, isDown, isPerKey, type Scenario } from "../scenario/Scenario.ts"
 import { act, type World } from "./actions.ts"
 import * as Cluster from "./cluster.ts"
@@ -118,10 +118,18 @@ const makeWorld = Effect.fnUntraced(function* (scenario: Scenario, history: Hist
         defect: defect
       })
   )
+  const partitions = new Map(
+    // Two groups may read one topic.
+    bindings.flatMap((plan) => mainTopics(plan).map((topic) => [topic, plan.partitions] as const))
+  )
+  for (const [topic, count] of partitions) yield* memory.createTopic(topic, { partitions: count })
+  if (scenario.retryTopics !== undefined) {
+    const { partitions: count, timestampType } = scenario.retryTopics
+    const config = new Map([["message.timestamp.type", timestampType]])
+    for (const topic of new Set(bindings.flatMap(retryTopics)))
+      yield* memory.createTopic(topic, { partitions: count, config })
+  }
   for (const plan of bindings) {
-    // The second service reads the first one's topic.
-    for (const topic of plan.service === 0 ? mainTopics(plan) : [])
-      yield* memory.createTopic(topic, { partitions: plan.partitions })
     if (plan.listener === "transactional")
       yield* memory.createTopic(outputTopic(plan), { partitions: outputPartitions(plan) })
   }

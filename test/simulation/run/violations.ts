@@ -7,13 +7,14 @@ import type { Entry } from "../history/History.ts"
 import { Incarnations } from "../history/Incarnations.ts"
 import { Ledger } from "../history/Ledger.ts"
 import { OrderBook } from "../history/OrderBook.ts"
+import { viewOf } from "../history/orderViews.ts"
 import { concerning, scenarioOf, servicesOf } from "../history/services.ts"
 import { figureRules } from "../rules/figureRules.ts"
 import { orderRules } from "../rules/orderRules.ts"
 import { remakeRules } from "../rules/remakeRules.ts"
 import { rules } from "../rules/rules.ts"
 import { hasRemakes } from "../scenario/remakes.ts"
-import { isPerKey, type Scenario } from "../scenario/Scenario.ts"
+import { type BindingPlan, isPerKey, type Scenario } from "../scenario/Scenario.ts"
 
 export interface Violation {
   readonly rule: string
@@ -24,7 +25,10 @@ export interface Violation {
 
 /** The first entry that breaks a rule. */
 export const firstViolation = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
-  if (isPerKey(scenario)) return violationOfOrder(scenario, entries)
+  if (isPerKey(scenario)) {
+    const broken = scenario.bindings.flatMap((plan) => violationOfOrder(scenario, plan, entries) ?? [])
+    return broken.sort((a, b) => a.at - b.at)[0]
+  }
   const found = hasRemakes(scenario)
     ? [violationOfRemakes(entries)]
     : servicesOf(scenario).map((service) => violationOf(scenario, service, entries))
@@ -45,9 +49,16 @@ const violationOfFigures = (scenario: Scenario, entries: ReadonlyArray<Entry>): 
   return undefined
 }
 
-const violationOfOrder = (scenario: Scenario, entries: ReadonlyArray<Entry>): Violation | undefined => {
-  const book = new OrderBook(scenario)
-  for (const [at, entry] of entries.entries()) {
+const violationOfOrder = (
+  scenario: Scenario,
+  plan: BindingPlan,
+  entries: ReadonlyArray<Entry>
+): Violation | undefined => {
+  const book = new OrderBook(scenario, plan)
+  const view = viewOf(scenario, plan)
+  for (const [at, seen] of entries.entries()) {
+    const entry = view(seen)
+    if (entry === undefined) continue
     for (const { name, check } of orderRules) {
       const message = check(entry, book)
       if (message !== undefined) return { rule: name, message, at }

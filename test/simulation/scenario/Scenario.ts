@@ -98,6 +98,9 @@ export interface PerKeyPlan {
   readonly maxParkedBytes: number
 }
 
+/** What a deploy changes about a binding with order per key. */
+export type OrderingMode = "PER_KEY" | "RELAXED_IN_RETRY"
+
 export interface BindingPlan {
   readonly name: string
   /** Bindings of one service run together in its processes. Another service is another program, which shares no connector with them. */
@@ -158,6 +161,8 @@ export type Action = { readonly atMillis: number } & (
   | {
       readonly _tag: "Truncate"
       readonly binding: number
+      /** A retry topic, or another one of the binding's topics. Default: as `of` says. */
+      readonly topic?: string
       readonly partition: number
       readonly of: "main" | "letters"
       readonly share: "half" | "all"
@@ -186,10 +191,18 @@ export type Action = { readonly atMillis: number } & (
   | { readonly _tag: "Read" }
   /** A reader of committed records looks at the output of a transactional binding. */
   | { readonly _tag: "Observe"; readonly binding: number }
-  | { readonly _tag: "Grow"; readonly binding: number; readonly partitions: number }
+  /** `topic`: a retry topic. Default: the binding's first one. */
+  | { readonly _tag: "Grow"; readonly binding: number; readonly topic?: string; readonly partitions: number }
+  /** A deploy: processes that start from now on keep the order of each key through retry topics, or do not. */
+  | { readonly _tag: "Deploy"; readonly orderingMode: OrderingMode }
   | { readonly _tag: "Start" | "Stop" | "Kill"; readonly process: number }
   | { readonly _tag: "Pause" | "Resume"; readonly process: number; readonly binding: number }
 )
+
+export interface RetryTopicsPlan {
+  readonly partitions: number
+  readonly timestampType: "CreateTime" | "LogAppendTime"
+}
 
 export interface Scenario {
   readonly seed: number
@@ -201,6 +214,8 @@ export interface Scenario {
   readonly maxRecordsPerChunk: number
   readonly bindings: ReadonlyArray<BindingPlan>
   readonly processes: ReadonlyArray<ProcessPlan>
+  /** The retry topics as somebody has made them before the first process starts. Default: the connector makes them. */
+  readonly retryTopics?: RetryTopicsPlan
   readonly actions: ReadonlyArray<Action>
   readonly faults: FaultPlan.FaultPlan
   /** Number of faults in the plan: none, some or many. */

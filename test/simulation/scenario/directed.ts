@@ -2,7 +2,7 @@
  * Scenarios of order per key that are written down and not drawn: what must come together in them is too rare for random seeds.
  */
 import { FaultPlan } from "@eventbus/testkit"
-import { drawOrder } from "./order.ts"
+import { drawOrder } from "./generateOrder.ts"
 import type { Action, Behaviour, BindingPlan, RecordPlan, Scenario, TierPlan } from "./Scenario.ts"
 
 const tier = (delayMillis: number): TierPlan => ({ delayMillis, multiplier: 1, maxAttempts: 1, concurrency: 2 })

@@ -1,26 +1,14 @@
 /**
- * Draws a scenario of order per key through retry topics: few keys, so that records wait behind others of their key, with crashes, handovers
+ * Draws the base of a scenario of order per key through retry topics: few keys, so that records wait behind others of their key, with crashes, handovers
  * and faults. In calm seeds nothing happens: no key may wait for another one. In gentle ones partitions are given up in time: nothing is handled twice.
  */
 import { breakerOf, faults } from "./base.ts"
-import { withDecisions } from "./decisions.ts"
-import * as Random from "./random.ts"
+import type * as Random from "./random.ts"
 import { defaultMaxReplays } from "./replays.ts"
 import type { Action, Behaviour, BindingPlan, Outage, RecordPlan, Route, Scenario, TierPlan } from "./Scenario.ts"
 import { secondTopic } from "./secondTopic.ts"
 
-export const drawOrder = (seed: number): Scenario => {
-  const scenario = drawPlain(seed)
-  return isCalm(scenario) ? scenario : withDecisions(scenario)
-}
-
-const drawPlain = (seed: number): Scenario => {
-  const random = Random.make(seed ^ 0x3c6ef372)
-  const nature = random.weighted([
-    [2, "calm"],
-    [3, "gentle"],
-    [5, "rough"]
-  ] as const)
+export const drawPlain = (random: Random.Random, seed: number, nature: Nature): Scenario => {
   const isRough = nature === "rough"
   const faultPeriodMillis = random.between(20, 80) * 1000
   const intensity = isRough ? random.pick([0, 0, 0.3, 0.3, 1]) : 0
@@ -53,9 +41,9 @@ const drawPlain = (seed: number): Scenario => {
 export const isCalm = ({ faults: { faults: all }, actions, outage }: Scenario): boolean =>
   all.length === 0 && outage === undefined && actions.every(({ _tag }) => _tag === "Start" || _tag === "Publish")
 
-type Nature = "calm" | "gentle" | "rough"
+export type Nature = "calm" | "gentle" | "rough"
 
-const drawBinding = (random: Random.Random, nature: Nature): BindingPlan => ({
+export const drawBinding = (random: Random.Random, nature: Nature): BindingPlan => ({
   name: "orders",
   service: 0,
   topic: "orders",
@@ -140,7 +128,7 @@ const workload = (
 
 const fine = (random: Random.Random): Behaviour => ({ _tag: "Fine", millis: random.pick([0, 0, 20]) })
 
-const drawBehaviour = (random: Random.Random, plan: BindingPlan, nature: Nature): Behaviour => {
+export const drawBehaviour = (random: Random.Random, plan: BindingPlan, nature: Nature): Behaviour => {
   const millis = random.weighted([
     [6, 0],
     [3, 20],
@@ -176,7 +164,7 @@ const drawProcesses = (random: Random.Random, { partitions }: BindingPlan): Scen
 }
 
 /** Processes restart, crash, come and go. */
-const lives = (
+export const lives = (
   random: Random.Random,
   processes: number,
   isRough: boolean,

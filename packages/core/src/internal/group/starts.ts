@@ -43,6 +43,7 @@ export const requireUnits = <R>(partitions: Running.RunningPartitions<R>, event:
     const { units, session } = partitions.options
     if (units === undefined) return Effect.void
     const wereNeeded = new Set(Running.list(partitions).filter(({ partition }) => units.needs(partition)))
+    for (const at of event.partitions) units.expect(at)
     for (const at of ordered(event, session.clusterId)) units.require(at)
     const now = Running.list(partitions).filter((entry) => units.needs(entry.partition) && !wereNeeded.has(entry))
     return Effect.forEach(now, ({ partition }) => Running.restart(partitions, partition), { discard: true })
@@ -65,10 +66,15 @@ export const make = <R>(partitions: Running.RunningPartitions<R>, scope: Scope.S
     const { topic, partition, logEnd, committed = -1n } = assigned
     const metadata = CommitMetadata.ofAssigned(assigned, session.clusterId, firstReadMillis)
     const finishedAhead = finishedBehind(commits, assigned, CommitMetadata.topicOf(session.clusterId, assigned.topicId))
-    const ofOrder = { ...orderOf(commits, assigned), isCutOff: committed < position }
+    const former = orderOf(commits, assigned)
+    const ofOrder = { ...former, isCutOff: mayLack(assigned) && (committed < position || former.isCutOff === true) }
     const at = { topic, partition, generation, position, anchored, committed, metadata, finishedAhead, ofOrder, logEnd }
     return Effect.andThen(Running.open(partitions, at), reportGap(context, { topic, partition, generation }, gap))
   }
+
+  /** Whether locks may be gone from a partition with what was in it. */
+  const mayLack = (at: AssignedPartition): boolean =>
+    Sources.tierOf(definition, at.topic) !== undefined && partitions.options.units?.needs(at) === true
 
   const openAtTime = (event: Assigned, assigned: AssignedPartition, millis: number) => {
     const key = partitionKey(assigned.topic, assigned.partition)
@@ -120,8 +126,8 @@ const finishedBehind = (
 /** The part of the group's commit of this partition that is about order per key. */
 const orderOf = (commits: Assigned["commits"], { topic, partition }: AssignedPartition): OfOrder => {
   const commit = commits.find((each) => each.topic === topic && each.partition === partition)
-  const { epoch, parked } = CommitMetadata.parse(commit?.metadata ?? "")
-  return { epoch, parked }
+  const { epoch, parked, isCutOff = false } = CommitMetadata.parse(commit?.metadata ?? "")
+  return { epoch, parked, isCutOff }
 }
 
 /** The poller asks for the log ends of the same topic, and gets them where a search by time is refused. */

@@ -31,6 +31,14 @@ export class UnitParts {
     Deferred.doneUnsafe(this.#ready, Effect.void)
   }
 
+  /** Whether a unit has committed in one of the parts. */
+  get hadUnit(): boolean {
+    return Array.from(this.parts.values()).some((part) => {
+      const { epoch, parked } = part.commitText.ofOrder(part.position(), undefined)
+      return epoch !== undefined || parked !== undefined
+    })
+  }
+
   /** The parts wait for the others, or for the beginning of their unit. */
   waitsFor(missing: ReadonlyArray<string>, sinceMillis: number): void {
     const problem =

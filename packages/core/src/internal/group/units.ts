@@ -23,6 +23,7 @@ import * as AssignmentStrategy from "../port/assignmentStrategy.ts"
 import { budgetMillis } from "../settings/bindingDefinition.ts"
 import * as BindingKey from "../settings/bindingKey.ts"
 import * as Sources from "../settings/sources.ts"
+import * as BeyondSource from "./beyondSource.ts"
 import * as Retentions from "./retentions.ts"
 import { UnitParts } from "./unitParts.ts"
 
@@ -69,6 +70,8 @@ export interface Units {
   readonly needs: (at: TopicPartition) => boolean
   /** A commit in this source says that keys may be parked. */
   readonly require: (at: TopicPartition) => void
+  /** The partition is assigned: where it is one of a source that has grown, the same partition of its retry topics needs a unit from now on. */
+  readonly expect: (at: TopicPartition) => void
   /** Waits until the unit of the partition runs, or is not needed. */
   readonly join: (partition: Partition) => Effect.Effect<void>
   /** The partition ends. Answers the other parts of its unit where it had begun: they end with it. */
@@ -94,12 +97,14 @@ export const ofConsumer = (options: UnitsOptions): Effect.Effect<Units | undefin
   })
 
 const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units => {
-  const { context } = options
+  const { context, broker } = options
   const { definition } = context
   const seats = new Map<string, UnitParts>()
   const isAsked = definition.orderingMode === "PER_KEY"
   /** Units of a binding that does not ask for them. */
   const required = new Set<string>()
+  /** Units whose source has no such partition: their parts run by themselves. */
+  const beyond = new Set<string>()
   const { maxParkedBytes, maxParkedKeys } = definition.perKey
   const shared: Shared = { bodies: { bytes: 0, most: maxParkedBytes }, parkedRoom: new ParkedRoom(maxParkedKeys) }
   const { counts } = options
@@ -123,6 +128,19 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
     return seat
   }
 
+  /** The parts go on without a unit. */
+  const release = (seat: UnitParts): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      beyond.add(seat.key)
+      if (seats.get(seat.key) === seat) seats.delete(seat.key)
+      seat.release(undefined)
+      const fetched = Effect.forEach(seat.parts.values(), (partition) => partition.syncFetch, { discard: true })
+      return Effect.andThen(
+        fetched,
+        Effect.sync(() => seat.isReady())
+      )
+    })
+
   const run = Effect.fnUntraced(function* (seat: UnitParts, missing: ReadonlyArray<string>) {
     if (missing.length > 0) return
     seat.hasBegun = true
@@ -142,15 +160,19 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
   })
 
   return {
-    needs: (at) => isAsked || required.has(keyOf(at)),
+    needs: (at) => (isAsked && !beyond.has(keyOf(at))) || required.has(keyOf(at)),
     require: (at) => void required.add(keyOf(at)),
+    expect: (at) => {
+      if (Sources.tierOf(definition, at.topic) === undefined) beyond.delete(keyOf(at))
+    },
     join: (partition) =>
       Effect.suspend(() => {
         const seat = take(partition)
         const topics = topicsOf(definition, seat.source)
         const missing = topics.filter((topic) => !seat.parts.has(topic))
         seat.waitsFor(missing, context.clock.currentTimeMillisUnsafe())
-        return Effect.andThen(run(seat, missing), seat.ready)
+        const alone = Effect.flatMap(BeyondSource.isFound(broker, seat), () => release(seat))
+        return Effect.andThen(run(seat, missing), Effect.raceFirst(seat.ready, alone))
       }),
     leave: (partition) => {
       const seat = seatOf(partition)

@@ -95,10 +95,12 @@ export class KeyTable {
   /** The unit has ended: its keys and the bodies of their followers take no room any more. */
   end(): void {
     const { bodies, parkedRoom } = this.#options
-    for (const { followers } of this.#entries.values()) bodies.bytes -= followers.bytes
-    parkedRoom.add(-this.#counted)
+    const counted = this.#counted
     this.#counted = 0
     this.#hasEnded = true
+    for (const { followers } of this.#entries.values()) bodies.bytes -= followers.bytes
+    // Last: a record that waits for room may begin at once, fail, and park its key here.
+    parkedRoom.add(-counted)
   }
 
   add(entry: Entry): void {

@@ -8,6 +8,7 @@
  * - `done`: what is finished behind the offset (`finishedAhead.ts`). Only beside `topic`, which keeps it from meaning anything in another log.
  * - `epoch`: which claim of order per key is in force at the offset (`record/orderHeaders.ts`), in a retry topic of a binding with `orderingMode: "PER_KEY"`.
  * - `parked`: how many keys were parked at that time, and the lowest offset that one of them waits at, as `3@1204`: in a source of such a binding.
+ * - `cut`: 1 while records in front of the offset are gone, and no owner has looked yet whether locks went with them: in a retry topic of such a binding.
  *
  * Readers pass over fields that they do not know. The first version writes no metadata, and ignores it.
  */
@@ -22,6 +23,8 @@ export interface CommitMetadata {
   /** The epoch in force at the offset. */
   readonly epoch?: number | undefined
   readonly parked?: ParkedKeys | undefined
+  /** Whether locks of parked keys may be gone that stood in front of the offset. */
+  readonly isCutOff?: boolean | undefined
 }
 
 /** The keys of a source partition that were parked when it was committed. */
@@ -83,7 +86,8 @@ export const parse = (metadata: string): CommitMetadata => {
     topic: fields.get("topic"),
     ...(fields.has("done") ? { done: fields.get("done") } : {}),
     ...(fields.has("epoch") && millis.test(fields.get("epoch")!) ? { epoch: Number(fields.get("epoch")) } : {}),
-    ...(keys === undefined || from === undefined ? {} : { parked: { keys: Number(keys), from: BigInt(from) } })
+    ...(keys === undefined || from === undefined ? {} : { parked: { keys: Number(keys), from: BigInt(from) } }),
+    ...(fields.get("cut") === "1" ? { isCutOff: true } : {})
   }
 }
 
@@ -100,6 +104,10 @@ export const withEpoch = (metadata: string | undefined, epoch: number | undefine
 /** The text with the keys that are parked. */
 export const withParked = (metadata: string | undefined, parked: ParkedKeys | undefined): string | undefined =>
   parked === undefined ? metadata : withField(metadata, `parked=${parked.keys}@${parked.from}`)
+
+/** The text that tells the next owner that locks may be gone. */
+export const withCut = (metadata: string | undefined, isCutOff: boolean | undefined): string | undefined =>
+  isCutOff === true ? withField(metadata, "cut=1") : metadata
 
 const withField = (metadata: string | undefined, field: string): string =>
   `${metadata === undefined ? prefix : `${metadata};`}${field}`

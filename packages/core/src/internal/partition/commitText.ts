@@ -6,7 +6,7 @@ import type { OrderedPart } from "./orderedPart.ts"
 
 /** The knowledge about order per key of the former owner, from its commit, or of a former unit. */
 export interface OfOrder extends Pick<CommitMetadata.CommitMetadata, "epoch" | "parked"> {
-  /** Whether reading starts behind what the group had committed, or where it had committed nothing: locks may be gone. */
+  /** Whether a retry topic is read from behind what the group had committed, or where it had committed nothing, and no unit has begun since: locks may be gone. */
   readonly isCutOff?: boolean
 }
 
@@ -22,8 +22,9 @@ export class CommitText {
 
   /** The text of a commit at this offset. */
   at(offset: bigint, order: OrderedPart | undefined): string | undefined {
-    const { epoch, parked } = this.ofOrder(offset, order)
-    return CommitMetadata.withParked(CommitMetadata.withEpoch(this.fixed, epoch), parked)
+    const { epoch, parked, isCutOff } = this.ofOrder(offset, order)
+    const text = CommitMetadata.withParked(CommitMetadata.withEpoch(this.fixed, epoch), parked)
+    return CommitMetadata.withCut(text, isCutOff)
   }
 
   ofOrder(offset: bigint, order: OrderedPart | undefined): OfOrder {
