@@ -1,6 +1,6 @@
 /** The requests of a producer's identity and of its transactions. */
 import type { Codec, ProducerIdentity } from "./apis.ts"
-import { readPartitionErrors } from "./partitionErrors.ts"
+import { readPartitionErrors } from "./offsets.ts"
 import type { Reader } from "./reader.ts"
 import { Writer } from "./writer.ts"
 
