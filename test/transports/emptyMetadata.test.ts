@@ -61,21 +61,23 @@ describe.concurrent.each(transports)("metadata that names no node ($name)", (on)
     })
   )
 
-  it.live("CLN-06 C52 of every broker is a failure that names them; the nodes stay known, and the next look works", () =>
-    Effect.gen(function* () {
-      const [first, second] = yield* twoBrokers
-      const cluster = yield* open(0, first, second)
-      const { nodes } = first
-      first.nodes = noNodes
-      second.nodes = noNodes
-      const failed = yield* Effect.flip(cluster.describe)
-      assert.strictEqual(failed.type, "CONNECTION")
-      for (const { port } of [first, second])
-        assert.include(failed.detail, `the broker at 127.0.0.1:${port} names no node of its cluster`)
-      yield* cluster.node(2)
-      first.nodes = nodes
-      assert.lengthOf((yield* cluster.describe).brokers, 2)
-    })
+  it.live(
+    "CLN-06 C52 of every broker is a failure that names them; the nodes stay known, and the next look works",
+    () =>
+      Effect.gen(function* () {
+        const [first, second] = yield* twoBrokers
+        const cluster = yield* open(0, first, second)
+        const { nodes } = first
+        first.nodes = noNodes
+        second.nodes = noNodes
+        const failed = yield* Effect.flip(cluster.describe)
+        assert.strictEqual(failed.type, "CONNECTION")
+        for (const { port } of [first, second])
+          assert.include(failed.detail, `the broker at 127.0.0.1:${port} names no node of its cluster`)
+        yield* cluster.node(2)
+        first.nodes = nodes
+        assert.lengthOf((yield* cluster.describe).brokers, 2)
+      })
   )
 
   it.live("CLN-06 C52 at the start is asked for again until the broker knows its cluster", () =>
