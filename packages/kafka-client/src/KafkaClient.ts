@@ -43,7 +43,7 @@ export { TokenUnavailable } from "./internal/connection/tokenUnavailable.ts"
 export interface Transported {
   /** The paths of problems with options begin with it. */
   readonly name: string
-  /** What `transport` calls it in options. */
+  /** Its name in the option `transport`. */
   readonly transport: string
   /** Makes the transport of one client. */
   readonly open: Open

@@ -169,7 +169,7 @@ describe.concurrent("connections", () => {
       assert.deepStrictEqual([key, apiVersion], [apiKey.apiVersions, 3])
       const named = new Writer().noTags().compactString("eventbus-connector").compactString(manifest.version).noTags()
       assert.deepStrictEqual(body, Buffer.from(named.body.bytes))
-      // What brokers take.
+      // Brokers take no other texts.
       for (const text of ["eventbus-connector", manifest.version])
         assert.match(text, /^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$/)
     })
