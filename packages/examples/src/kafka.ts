@@ -20,10 +20,7 @@ export const layer = (topic: string, samples: ReadonlyArray<Sample>, variable?: 
 export const topics = (
   samples: Readonly<Record<string, ReadonlyArray<Sample>>>,
   variable = "KAFKA_BROKERS"
-): Layer.Layer<
-  Broker.Broker,
-  Config.ConfigError | BrokerError.BrokerError | EventBusError.ConfigurationValidation
-> =>
+): Layer.Layer<Broker.Broker, Config.ConfigError | BrokerError.BrokerError | EventBusError.ConfigurationValidation> =>
   Layer.unwrap(
     Effect.map(Config.option(Config.String(variable)), (brokers) =>
       Option.match(brokers, {

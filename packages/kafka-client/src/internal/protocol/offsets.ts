@@ -1,17 +1,10 @@
 /** OffsetCommit, OffsetFetch and ListOffsets. */
 import type { Codec } from "./apis.ts"
-import type { Reader } from "./reader.ts"
+import { readPartitionErrors } from "./reader.ts"
 import { Writer } from "./writer.ts"
 
 /** The broker's own retention of commits, which newer versions always take. */
 const brokersRetention = -1n
-
-/** Error codes by topic and partition, as OffsetCommit and TxnOffsetCommit answer them. */
-export const readPartitionErrors = (reader: Reader) =>
-  reader.array(() => ({
-    topic: reader.string(),
-    partitions: reader.array(() => ({ partition: reader.int32(), errorCode: reader.int16() }))
-  }))
 
 export const OffsetCommit: Codec<"OffsetCommit"> = {
   ...{ key: 8, name: "OffsetCommit", versions: { min: 2, max: 5 }, throttledFrom: 4 },
