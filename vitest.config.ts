@@ -41,7 +41,8 @@ const isolated = [
 /** Of the tests that run on kafkajs: those that are run on connections of our own, too. All of them can be: `TRANSPORT=kafka`. */
 const onOwnConnections = [
   "packages/kafkajs/test/failures.test.ts",
-  "test/integration/{secured,processKilled,rebalanceStorm}.test.ts"
+  "packages/nestjs/test/onKafka.test.ts",
+  "test/integration/{commandLine,secured,processKilled,rebalanceStorm}.test.ts"
 ]
 
 export default defineConfig({

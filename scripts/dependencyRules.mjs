@@ -7,10 +7,10 @@
 /** The sibling packages whose public modules a package's `src` may import. */
 const siblings = {
   core: [],
-  config: ["core"],
   "kafka-client": ["core"],
   kafkajs: ["core", "kafka-client"],
   kafka: ["core", "kafka-client"],
+  config: ["core", "kafka", "kafkajs"],
   observability: ["core"],
   messaging: ["core"],
   outbox: ["core"],

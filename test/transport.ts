@@ -4,8 +4,11 @@ import { KafkaJs } from "@eventbus/kafkajs"
 
 const transports = { kafkajs: KafkaJs, kafka: Kafka } as const
 
-const { TRANSPORT: name = "kafkajs" } = process.env
+const { TRANSPORT: given = "kafkajs" } = process.env
 
-if (name !== "kafkajs" && name !== "kafka") throw new Error(`TRANSPORT is '${name}'; kafkajs or kafka is expected`)
+if (given !== "kafkajs" && given !== "kafka") throw new Error(`TRANSPORT is '${given}'; kafkajs or kafka is expected`)
+
+/** As options and configurations call it. */
+export const name = given
 
 export const { layer, make } = transports[name]

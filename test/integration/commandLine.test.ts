@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect } from "effect"
 import { eventbus, folderWith, program, start } from "../../packages/cli/test/eventbus.ts"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 
 KafkaSuite.shared("the command line", (bootstrap) => {
@@ -15,7 +16,7 @@ KafkaSuite.shared("the command line", (bootstrap) => {
         const folder = yield* folderWith({
           "app.yaml": `eventbus:
   clusters:
-    default: { brokers: [${bootstrap.map((each) => `"${each}"`).join(", ")}] }
+    default: { brokers: [${bootstrap.map((each) => `"${each}"`).join(", ")}], transport: ${Transport.name} }
   bindings:
     orders:
       topic: ${topic}
@@ -59,7 +60,10 @@ KafkaSuite.shared("the command line", (bootstrap) => {
         const port = /Admin API listens on http:[^"]*:(\d+)/.exec(running.out())![1]
         const get = (path: string) =>
           Effect.promise(async () => (await fetch(`http://127.0.0.1:${port}${path}`)).text())
-        assert.strictEqual(yield* get("/health/ready"), '{"status":"UP"}')
+        yield* Bus.until(
+          "the process is ready",
+          Effect.map(get("/health/ready"), (status) => status === '{"status":"UP"}')
+        )
         const { count, byExceptionClass } = JSON.parse(yield* get("/eventbus/bindings/orders/dlt/stats"))
         assert.deepStrictEqual([count, byExceptionClass], [1, [{ name: "TooMuch", count: 1 }]])
         const { metrics } = JSON.parse(yield* get("/eventbus/bindings/orders"))

@@ -2,6 +2,7 @@
 import type { BrokerError } from "@eventbus/core"
 import { consumer, createEventBus, type KafkaOptions, Serde } from "@eventbus/node"
 import { Effect } from "effect"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 
 /** Publishes a record and handles it, and stops the bus. Fails with the error of `publish`; the topic must exist. */
@@ -11,7 +12,12 @@ export const passesOn = Effect.fnUntraced(function* (topic: string, kafka: Kafka
     ...{ topic, groupId: topic, value: Serde.string, retry: { blocking: { maxAttempts: 1 }, tiers: [] } },
     handler: ({ value }) => void handled.push(value)
   })
-  const bus = createEventBus({ kafka, signals: [], log: "off", consumers: { orders } })
+  const bus = createEventBus({
+    kafka: { transport: Transport.name, ...kafka },
+    signals: [],
+    log: "off",
+    consumers: { orders }
+  })
   yield* Effect.acquireRelease(
     Effect.promise(() => bus.start()),
     () => Effect.promise(() => bus.stop())

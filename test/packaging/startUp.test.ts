@@ -16,8 +16,11 @@ process.on("exit", () => console.log(JSON.stringify([...urls])))
 `
 
 /** The modules that these imports load, without Node's own. */
-const loadedBy = async (...imports: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  const program = imports.map((specifier) => `import "${specifier}"`).join("\n")
+const loadedBy = (...imports: ReadonlyArray<string>): Promise<ReadonlyArray<string>> =>
+  loadedByProgram(imports.map((specifier) => `import "${specifier}"`).join("\n"))
+
+/** The modules that a program loads until it ends, without Node's own. */
+const loadedByProgram = async (program: string): Promise<ReadonlyArray<string>> => {
   const args = [
     "--import",
     `data:text/javascript,${encodeURIComponent(counting)}`,
@@ -26,7 +29,7 @@ const loadedBy = async (...imports: ReadonlyArray<string>): Promise<ReadonlyArra
     program
   ]
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, maxBuffer: 2 ** 24 })
-  const urls: ReadonlyArray<string> = JSON.parse(stdout)
+  const urls: ReadonlyArray<string> = JSON.parse(stdout.trimEnd().split("\n").at(-1)!)
   return urls.filter((url) => url.startsWith("file:"))
 }
 
@@ -50,6 +53,41 @@ describe("the smallest program", () => {
     expect(ofEffect.length).toBeLessThanOrEqual(170)
     expect(ofEffect.filter((url) => url.endsWith("/effect/dist/index.js"))).toEqual([])
   })
+})
+
+/** The transports of which a program loads a module. */
+const transportsOf = (modules: ReadonlyArray<string>): ReadonlyArray<string> =>
+  ["kafkajs", "kafka"].filter((name) => modules.some((url) => url.includes(`/packages/${name}/src/`)))
+
+/** Nobody listens at the address, which a bus that has nothing to do does not ask. */
+const busOn = (options: string) => `
+import { createEventBus } from "@eventbus/node"
+const bus = createEventBus({ kafka: { brokers: ["127.0.0.1:9"]${options} }, log: "off", signals: [] })
+await bus.start()
+await bus.stop()
+`
+
+const commandOn = (...flags: ReadonlyArray<string>) => `
+process.argv = ["node", "eventbus", "plan", "packages/examples/config/minimal.yml", "--brokers", "127.0.0.1:9", ...${JSON.stringify(flags)}]
+process.on("exit", () => { process.exitCode = 0 })
+await import("./packages/cli/src/main.ts")
+`
+
+describe("a transport that is not used", () => {
+  const programs: ReadonlyArray<readonly [title: string, program: string, transports: ReadonlyArray<string>]> = [
+    ["before a bus starts", 'import "@eventbus/node"', []],
+    ["by a bus on the default", busOn(""), ["kafkajs"]],
+    ["by a bus on kafkajs", busOn(', transport: "kafkajs"'), ["kafkajs"]],
+    ["by a bus on kafka", busOn(', transport: "kafka"'), ["kafka"]],
+    ["by a command on the default", commandOn(), ["kafkajs"]],
+    ["by a command on kafka", commandOn("--transport", "kafka"), ["kafka"]]
+  ]
+  for (const [title, program, transports] of programs)
+    it(`RCH-02 CLN-15 is not loaded ${title}`, async () => {
+      const modules = await loadedByProgram(program)
+      expect(transportsOf(modules)).toEqual(transports)
+      expect(modules.some((url) => url.includes("/node_modules/kafkajs/"))).toBe(transports.includes("kafkajs"))
+    }, 60_000)
 })
 
 describe("documents and examples", () => {

@@ -112,7 +112,7 @@ KafkaSuite.shared("connections that are cut", (bootstrap) => {
           Effect.gen(function* () {
             const proxy = yield* makeProxy(Number(bootstrap[0]!.split(":")[1]))
             const broker = KafkaClient.make(
-              { name, open: through(proxy, open) },
+              { name, transport: name.toLowerCase(), open: through(proxy, open) },
               { brokers: bootstrap, requestTimeout: "5 seconds" }
             )
             const traffic = yield* Effect.provideService(SteadyTraffic.start("cut"), Broker.Broker, broker)

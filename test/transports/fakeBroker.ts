@@ -79,9 +79,19 @@ const newest: ReadonlyArray<readonly [key: number, version: number]> = [
   [36, 1]
 ]
 
-const apiVersions = ({ spoken }: FakeBroker): Writer => {
+/** The first version of ApiVersions that is flexible. */
+const flexibleApiVersions = 3
+
+const apiVersions = ({ spoken }: FakeBroker, version: number): Writer => {
   const writer = new Writer().int16(0)
-  return writer.array([...spoken], ([key, { min, max }]) => writer.int16(key).int16(min).int16(max)).int32(0)
+  const write = ([key, { min, max }]: readonly [number, Transport.VersionRange]) =>
+    writer.int16(key).int16(min).int16(max)
+  return version < flexibleApiVersions
+    ? writer.array([...spoken], write).int32(0)
+    : writer
+        .compactArray([...spoken], (range) => write(range).noTags())
+        .int32(0)
+        .noTags()
 }
 
 const metadata = (nodes: FakeBroker["nodes"]): Writer => {
@@ -102,8 +112,8 @@ const coordinatorOf = ({ coordinator, nodes }: FakeBroker): Writer =>
     .string("127.0.0.1")
     .int32(nodes.get(coordinator)?.port ?? 0)
 
-const bodyOf = (broker: FakeBroker, key: number): Writer => {
-  if (key === apiKey.apiVersions) return apiVersions(broker)
+const bodyOf = (broker: FakeBroker, key: number, version: number): Writer => {
+  if (key === apiKey.apiVersions) return apiVersions(broker, version)
   if (key === apiKey.metadata) return metadata(broker.nodes)
   if (key === apiKey.findCoordinator) return coordinatorOf(broker)
   return new Writer().int32(0).int16(0)
@@ -128,7 +138,7 @@ export const makeFakeBroker = (
             const [key, apiVersion, correlationId] = [rest.readInt16BE(4), rest.readInt16BE(6), rest.readInt32BE(8)]
             rest = rest.subarray(4 + rest.readInt32BE(0))
             requests++
-            const answer = () => void socket.write(frame(correlationId, bodyOf(broker, key).body.bytes))
+            const answer = () => void socket.write(frame(correlationId, bodyOf(broker, key, apiVersion).body.bytes))
             broker.behave({ apiKey: key, apiVersion, correlationId, socket, answer })
           }
         })

@@ -382,6 +382,7 @@ describe("eventbus --url", () => {
       for (const [args, message] of [
         [["dlt", "groups", "app.yaml", "orders"], /^found 2 arguments; allowed is binding, since --url names/],
         [["dlt", "groups", "orders", "--brokers", "a:1"], /^--brokers has no meaning beside --url/],
+        [["dlt", "groups", "orders", "--transport", "kafka"], /^--transport has no meaning beside --url/],
         [["dlt", "show", "orders", "0@1", "--handlers", "x.ts"], /^--handlers has no meaning beside --url/],
         [["dlt", "plan", "orders", "--all", "--by", "ann", ...why], /^--by has no meaning beside --url/],
         [["pause", "orders"], /^Missing required flag: --reason/],

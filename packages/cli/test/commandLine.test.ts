@@ -279,7 +279,11 @@ describe("eventbus", () => {
           ["dlt", "groups", "app.yaml", "orders", "--state", "open"],
           /^--state is "open"; allowed is one or more of waiting/
         ],
-        [["plan", "app.yaml", "--brokers", "localhost"], /^--brokers is "localhost"; allowed is host:port/]
+        [["plan", "app.yaml", "--brokers", "localhost"], /^--brokers is "localhost"; allowed is host:port/],
+        [
+          ["plan", "app.yaml", "--transport", "librdkafka"],
+          /--transport: "librdkafka"\. Expected: "kafkajs" \| "kafka"/
+        ]
       ] as const) {
         const { code, out, err } = yield* eventbus(folder, ...args)
         assert.deepStrictEqual([code, out], [2, ""], args.join(" "))

@@ -2,6 +2,7 @@
  * The settings of a cluster as a configuration gives them. A client adapter, such as `KafkaJs.layer`, takes them as its options.
  */
 import * as Fs from "node:fs/promises"
+import type { Choices } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
@@ -71,6 +72,8 @@ export interface ClusterSettings {
   readonly alias: string
   /** `bootstrap.servers`: one or more host:port. */
   readonly brokers: ReadonlyArray<string>
+  /** The connections, where the configuration names them. `ClusterTransport.layer` opens those, or kafkajs's. A layer of an adapter refuses the name of another one. */
+  readonly transport?: (typeof Choices.transport)[number]
   /** `client.id`. Default `eventbus`. */
   readonly clientId: string
   /** TLS; true trusts the authorities of Node.js. Default: no TLS. */
@@ -92,10 +95,12 @@ export const addresses: (text: string) => ReadonlyArray<string> | undefined = Ad
 
 /** Settings of one cluster from the decoded configuration. */
 export const complete = (alias: string, decoded: typeof ClusterSchema.Cluster.Type): ClusterSettings => {
-  const { brokers, ssl, sasl, connectionTimeoutMs, requestTimeoutMs, metadataMaxAgeMs, clientId, retries } = decoded
+  const { brokers, transport, ssl, sasl, connectionTimeoutMs, requestTimeoutMs, metadataMaxAgeMs, clientId, retries } =
+    decoded
   return {
     alias,
     brokers: (typeof brokers === "string" ? [brokers] : brokers).flatMap((each) => addresses(each) ?? []),
+    ...(transport === undefined ? {} : { transport }),
     clientId,
     ...(ssl === undefined || ssl === false ? {} : { ssl: ssl === true ? ssl : sslOf(ssl) }),
     ...(sasl === undefined ? {} : { sasl: saslOf(sasl) }),

@@ -41,6 +41,9 @@ export const fleet = { onControlUnavailable: ["run", "hold"] } as const
 /** Settings of the audit log, which `Audit.Settings` explains. */
 export const audit = { whenUnwritable: ["refuse", "proceed"] } as const
 
+/** Connections to a cluster: those of kafkajs (`KafkaJs.layer`), or those of `@eventbus/kafka` (`Kafka.layer`). */
+export const transport = ["kafkajs", "kafka"] as const
+
 /** Mechanisms of SASL, which the cluster's settings explain. */
 export const saslMechanism = ["plain", "scram-sha-256", "scram-sha-512", "oauthbearer"] as const
 

@@ -1,8 +1,8 @@
 /**
- * The Kafka of the examples: the one in `KAFKA_BROKERS` (`host:port,host:port`), otherwise one inside this process.
+ * The Kafka of the examples: the one in `KAFKA_BROKERS` (`host:port,host:port`), by the transport in `KAFKA_TRANSPORT`; otherwise one inside this process.
  */
-import type { Broker, BrokerError } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
+import * as ClusterTransport from "@eventbus/config/ClusterTransport"
+import { type Broker, type BrokerError, Choices, type EventBusError } from "@eventbus/core"
 import { MemoryBroker } from "@eventbus/testkit"
 import { Config, Effect, Layer, Option } from "effect"
 
@@ -20,16 +20,23 @@ export const layer = (topic: string, samples: ReadonlyArray<Sample>, variable?: 
 export const topics = (
   samples: Readonly<Record<string, ReadonlyArray<Sample>>>,
   variable = "KAFKA_BROKERS"
-): Layer.Layer<Broker.Broker, Config.ConfigError | BrokerError.BrokerError> =>
+): Layer.Layer<Broker.Broker, Config.ConfigError | BrokerError.BrokerError | EventBusError.ConfigurationValidation> =>
   Layer.unwrap(
     Effect.map(Config.option(Config.String(variable)), (brokers) =>
       Option.match(brokers, {
-        onSome: (list) => KafkaJs.layer({ brokers: list.split(",") }),
+        onSome: (list) => at(list.split(",")),
         onNone: () =>
           Layer.effectDiscard(
             Effect.forEach(Object.entries(samples), ([topic, records]) => write(topic, records), { discard: true })
           ).pipe(Layer.provideMerge(MemoryBroker.layer()))
       })
+    )
+  )
+
+const at = (brokers: ReadonlyArray<string>) =>
+  Layer.unwrap(
+    Effect.map(Config.withDefault(Config.Literals(Choices.transport, "KAFKA_TRANSPORT"), "kafkajs"), (transport) =>
+      ClusterTransport.layer({ brokers, transport })
     )
   )
 

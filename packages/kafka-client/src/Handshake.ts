@@ -30,19 +30,59 @@ export interface ApiVersions {
   readonly versions: ReadonlyMap<number, VersionRange>
 }
 
-/** ApiVersions v2 (Kafka 2.0). */
-export const apiVersions: Request<ApiVersions> = {
-  ...fixed(18, "ApiVersions", 2),
-  encode: () => new Writer().body,
-  decode: (bytes) => {
-    const reader = new Reader(bytes)
-    const errorCode = reader.int16()
-    // An older broker answers in the layout of another version.
-    if (errorCode !== 0) return withoutThrottle({ errorCode, versions: new Map() })
-    const ranges = reader.array(() => [reader.int16(), { min: reader.int16(), max: reader.int16() }] as const)
-    return withoutThrottle({ errorCode, versions: new Map(ranges) })
-  }
+/** The name and the version of a client, which brokers show in their metrics and request logs (KIP-511). Of letters, digits, `.` and `-`, with a letter or a digit at both ends. */
+export interface Software {
+  /** Kafka: `client_software_name`. */
+  readonly name: string
+  /** Kafka: `client_software_version`. */
+  readonly version: string
 }
+
+/** An older broker answers with an error in the layout of another version, of which only the error code is read. */
+const readVersions = (
+  bytes: Buffer,
+  ranges: (reader: Reader) => ReadonlyArray<readonly [number, VersionRange]>
+): ApiVersions => {
+  const reader = new Reader(bytes)
+  const errorCode = reader.int16()
+  return { errorCode, versions: new Map(errorCode === 0 ? ranges(reader) : []) }
+}
+
+const readRange = (reader: Reader): readonly [number, VersionRange] => [
+  reader.int16(),
+  { min: reader.int16(), max: reader.int16() }
+]
+
+/**
+ * ApiVersions v3 (Kafka 2.4), which names the client. A node that does not speak it answers the error `UNSUPPORTED_VERSION`, and goes on with the connection.
+ *
+ * The version is flexible, and the header of its answer has no tagged fields all the same, because a node may answer in another version. So those of the request's header stand in
+ * its body.
+ */
+export const apiVersions = ({ name, version }: Software): Request<ApiVersions> => ({
+  ...fixed(18, "ApiVersions", 3),
+  encode: () => new Writer().noTags().compactString(name).compactString(version).noTags().body,
+  decode: (bytes) =>
+    withoutThrottle(
+      readVersions(bytes, (reader) =>
+        reader.compactArray(() => {
+          const range = readRange(reader)
+          reader.tags()
+          return range
+        })
+      )
+    )
+})
+
+/** ApiVersions v0 (Kafka 0.10), which every node speaks. */
+export const oldestApiVersions: Request<ApiVersions> = {
+  ...fixed(18, "ApiVersions", 0),
+  encode: () => new Writer().body,
+  decode: (bytes) => withoutThrottle(readVersions(bytes, (reader) => reader.array(() => readRange(reader))))
+}
+
+/** Kafka's code of `UNSUPPORTED_VERSION`. */
+export const unsupportedVersion = 35
 
 /** An answer to SaslHandshake. */
 export interface SaslHandshake {

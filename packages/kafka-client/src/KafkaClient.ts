@@ -43,13 +43,15 @@ export { TokenUnavailable } from "./internal/connection/tokenUnavailable.ts"
 export interface Transported {
   /** The paths of problems with options begin with it. */
   readonly name: string
+  /** Its name in the option `transport`. */
+  readonly transport: string
   /** Makes the transport of one client. */
   readonly open: Open
 }
 
 /** The `Broker` of a cluster. It connects when it is used. Each consumer, producer, reader and admin has connections of its own, closed with its scope. Throws `ConfigurationValidation` for options of another kind, and for a number out of its range (`Ranges.cluster`). */
-export const make = ({ name, open }: Transported, options: Options): Broker.Broker["Service"] => {
-  OptionChecks.check(name, options)
+export const make = ({ name, transport, open }: Transported, options: Options): Broker.Broker["Service"] => {
+  OptionChecks.check(name, transport, options)
   const secured = securedOptions(options, open)
   const errors = brokerErrors(secured)
   const members: Members = { abandoned: new Map(), statics: makeStaticMembers() }

@@ -18,7 +18,7 @@ export type {
 } from "@eventbus/kafka-client/KafkaClient"
 export { clientCredentials, TokenUnavailable } from "@eventbus/kafka-client/KafkaClient"
 
-const transported: KafkaClient.Transported = { name: "Kafka", open: openTransport }
+const transported: KafkaClient.Transported = { name: "Kafka", transport: "kafka", open: openTransport }
 
 /** The `Broker` of a cluster. It connects when it is used. Each consumer, producer, reader and admin has connections of its own, closed with its scope. Throws `ConfigurationValidation` for options of another kind, and for a number out of its range (`Ranges.cluster`). */
 export const make = (options: KafkaClient.Options): Broker.Broker["Service"] => KafkaClient.make(transported, options)

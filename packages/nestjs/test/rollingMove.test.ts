@@ -12,6 +12,7 @@ import { NestFactory } from "@nestjs/core"
 import { Ctx, EventPattern, type KafkaContext, Payload, ServerKafka } from "@nestjs/microservices"
 import { Effect, Fiber } from "effect"
 import * as Bus from "../../../test/integration/bus.ts"
+import * as Transport from "../../../test/transport.ts"
 import * as BareClient from "../../kafkajs/test/bareClient.ts"
 import { quiet } from "./app.ts"
 
@@ -123,7 +124,7 @@ const newPod = Effect.fnUntraced(function* (service: Service, step: 1 | 2 | 3) {
   Module({
     imports: [
       EventBusModule.forRoot({
-        kafka: { clientId: "billing-server", brokers: [...service.bootstrap] },
+        kafka: { clientId: "billing-server", brokers: [...service.bootstrap], transport: Transport.name },
         ...{ log: "off", signals: [] },
         onEvent: (event) => {
           if (event._tag === "SessionCrashed") service.crashes.push(event.error.message)

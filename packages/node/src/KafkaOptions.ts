@@ -1,4 +1,5 @@
 /** How to reach a Kafka cluster, in plain values. */
+import type * as ClusterTransport from "@eventbus/config/ClusterTransport"
 import type { Broker } from "@eventbus/core"
 import type { KafkaJs } from "@eventbus/kafkajs"
 import type { Plain } from "./PlainValues.ts"
@@ -55,7 +56,9 @@ export interface SaslClientCredentialsOptions extends Omit<KafkaJs.SaslClientCre
 }
 
 /** How to reach a cluster. */
-export interface KafkaOptions extends Plain<Omit<KafkaJs.Options, "ssl" | "sasl">> {
+export interface KafkaOptions extends Plain<Omit<KafkaJs.Options, "transport" | "ssl" | "sasl">> {
+  /** The connections: those of kafkajs, or those of the package `@eventbus/kafka`, which must be installed then. Default `kafkajs`. */
+  readonly transport?: ClusterTransport.Transport
   /** TLS. `true` trusts the authorities of Node.js. Default: none. */
   readonly ssl?: boolean | SslOptions
   /** Authentication. Default: none. */

@@ -164,6 +164,16 @@ describe("a bus", () => {
 
   it.each([
     ["a cluster that is a text", { kafka: "localhost:9092" }, 'kafka: found "localhost:9092"'],
+    [
+      "an unknown transport",
+      { kafka: { brokers: ["a:1"], transport: "librdkafka" } },
+      'kafka.transport: found \'librdkafka\', allowed is "kafkajs" or "kafka"'
+    ],
+    [
+      "an unknown transport of another cluster",
+      { clusters: { dr: { brokers: ["a:1"], transport: null } } },
+      'clusters.dr.transport: found null, allowed is "kafkajs" or "kafka"'
+    ],
     ["no cluster", { consumers: {} }, "kafka: found nothing"],
     ["an unknown option", { consumer: {} }, "consumer: found an unknown option"],
     [

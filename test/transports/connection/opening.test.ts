@@ -2,6 +2,8 @@
 import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import manifest from "../../../packages/kafka/package.json" with { type: "json" }
+import { Writer } from "../../../packages/kafka-client/src/internal/protocol/writer.ts"
 import {
   answering,
   apiKey,
@@ -10,6 +12,7 @@ import {
   echo,
   failureOf,
   makeNode,
+  type Received,
   ready,
   unsupportedMechanism
 } from "./scriptedNode.ts"
@@ -157,15 +160,57 @@ describe.concurrent("connections", () => {
     })
   )
 
-  it.live("CLN-18 a node that refuses to tell its versions, in whatever layout, is too old", () =>
+  it.live("CLN-18 the first request names the client and its version (KIP-511)", () =>
     Effect.gen(function* () {
-      const unsupportedVersion = [0, 35]
-      for (const more of [[], [2, 0, apiKey.apiVersions]]) {
-        const node = yield* makeNode(({ answer }) => answer(Buffer.from([...unsupportedVersion, ...more])))
+      const node = yield* makeNode(answering())
+      const { client } = yield* clientOf(node)
+      yield* Effect.promise(client.connect)
+      const [{ apiKey: key, apiVersion, body }] = node.received as [Received]
+      assert.deepStrictEqual([key, apiVersion], [apiKey.apiVersions, 3])
+      const named = new Writer().noTags().compactString("eventbus-connector").compactString(manifest.version).noTags()
+      assert.deepStrictEqual(body, Buffer.from(named.body.bytes))
+      // Brokers take no other texts.
+      for (const text of ["eventbus-connector", manifest.version])
+        assert.match(text, /^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$/)
+    })
+  )
+
+  it.live(
+    "CLN-18 a node that does not know such a request is asked in the oldest version, on the same connection",
+    () =>
+      Effect.gen(function* () {
+        const oldest = new Writer().int16(0).int32(1).int16(apiKey.metadata).int16(1).int16(4).body.bytes
+        const node = yield* makeNode(({ answer, apiKey: key, apiVersion }) => {
+          if (key !== apiKey.apiVersions) answer()
+          else answer(apiVersion > 0 ? Buffer.from([0, 35, 0, 0, 0, 0]) : oldest)
+        })
+        const { client } = yield* clientOf(node)
+        yield* Effect.promise(client.connect)
+        assert.deepStrictEqual(
+          node.received.map(({ apiVersion, connection }) => [apiVersion, connection]),
+          [
+            [3, 1],
+            [0, 1]
+          ]
+        )
+        assert.strictEqual(node.received[1]!.body.length, 0)
+        assert.deepStrictEqual(client.versionsOf(apiKey.metadata), { min: 1, max: 4 })
+        assert.strictEqual(yield* Effect.promise(() => client.send(echo("a"))), "a")
+      })
+  )
+
+  it.live("CLN-18 a node that refuses to tell its versions, in whatever layout, is named as such", () =>
+    Effect.gen(function* () {
+      for (const [code, more, asked] of [
+        [35, [], 0],
+        [35, [2, 0, apiKey.apiVersions], 0],
+        [42, [1, 0, 0, 0, 0, 0], 3]
+      ] as const) {
+        const node = yield* makeNode(({ answer }) => answer(Buffer.from([0, code, ...more])))
         const { client } = yield* clientOf(node)
         assert.deepInclude(yield* failureOf(client.connect()), {
           type: "UNSUPPORTED_VERSION",
-          detail: "the broker answered error 35 to ApiVersions 2 (Kafka 2.0)"
+          detail: `the broker answered error ${code} to ApiVersions ${asked}`
         })
       }
     })

@@ -10,11 +10,13 @@ export const apiKey = { fetch: 1, metadata: 3, saslHandshake: 17, apiVersions: 1
 /** A request as the node got it. */
 export interface Received {
   readonly apiKey: number
+  readonly apiVersion: number
   readonly correlationId: number
   /** The number of the connection that it came on, from 1. */
   readonly connection: number
   /** By `performance.now()`. */
   readonly at: number
+  /** Behind the client id. */
   readonly body: Buffer
   readonly socket: Socket
   /** Sends an answer with this body, by default the body of the request. */
@@ -37,7 +39,14 @@ export const frame = (correlationId: number, body: Buffer): Buffer =>
     .int32(correlationId)
     .raw(body).body.bytes
 
-const apiVersionsBody = new Writer().int16(0).int32(1).int16(apiKey.metadata).int16(0).int16(5).int32(0).body.bytes
+/** The answer of ApiVersions v3, of a node that speaks Metadata 0 to 5. */
+const apiVersionsBody = (() => {
+  const writer = new Writer().int16(0)
+  return writer
+    .compactArray([5], (max) => writer.int16(apiKey.metadata).int16(0).int16(max).noTags())
+    .int32(0)
+    .noTags().body.bytes
+})()
 
 /** The behaviour of a node that has authenticated a client for `lifeMillis`. */
 export const authenticated = (lifeMillis: number): Buffer =>
@@ -76,7 +85,8 @@ const read = (node: ScriptedNode, socket: Socket, connection: number): void => {
       const correlationId = bytes.readInt32BE(4)
       const body = bytes.subarray(10 + bytes.readInt16BE(8))
       const request: Received = {
-        ...{ apiKey: bytes.readInt16BE(0), correlationId, connection, at: performance.now(), body, socket },
+        ...{ apiKey: bytes.readInt16BE(0), apiVersion: bytes.readInt16BE(2), correlationId, connection },
+        ...{ at: performance.now(), body, socket },
         answer: (with_ = body) => void socket.write(frame(correlationId, with_))
       }
       node.received.push(request)

@@ -37,7 +37,7 @@ const flags = {
   before: Flags.before,
   limit: Flags.limit("entries"),
   profile: Flags.profile,
-  brokers: Flags.brokers,
+  cluster: Flags.cluster,
   json: Flags.json
 }
 
@@ -90,12 +90,12 @@ const ofProcess = (address: string, { afterMillis, ...query }: AuditView.AuditQu
 
 interface Source {
   readonly profile: ReadonlyArray<string>
-  readonly brokers: Option.Option<string>
+  readonly cluster: Flags.Cluster
 }
 
 const ofCluster = Effect.fnUntraced(function* (
   file: Option.Option<string>,
-  { profile, brokers }: Source,
+  { profile, cluster }: Source,
   query: AuditView.AuditQuery
 ) {
   if (Option.isNone(file)) return yield* refuseUsage("found no file; allowed is one, or --url")
@@ -107,7 +107,7 @@ const ofCluster = Effect.fnUntraced(function* (
     Effect.map(auditPageOf),
     Effect.provide(Audit.layer(configuration.audit)),
     Effect.mapError(toFailed),
-    Effect.provide(yield* Clusters.layer(configuration, brokers))
+    Effect.provide(yield* Clusters.layer(configuration, cluster))
   )
 })
 

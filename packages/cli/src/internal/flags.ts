@@ -1,7 +1,7 @@
 /**
  * Arguments and flags that several commands share, and how commands read those that may be absent.
  */
-import { DeadLetterSelection } from "@eventbus/core"
+import { Choices, DeadLetterSelection } from "@eventbus/core"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -24,12 +24,25 @@ export const json = Flag.Boolean("json").pipe(
   Flag.withDefault(false)
 )
 
-export const brokers = Flag.String("brokers").pipe(
-  Flag.withAlias("b"),
-  Flag.withMetavar("host:port,..."),
-  Flag.withDescription("The brokers of cluster `default`, instead of those in the file"),
-  Flag.optional
-)
+/** How to reach the clusters, instead of what the file says. */
+export const cluster = {
+  brokers: Flag.String("brokers").pipe(
+    Flag.withAlias("b"),
+    Flag.withMetavar("host:port,..."),
+    Flag.withDescription("The brokers of cluster `default`, instead of those in the file"),
+    Flag.optional
+  ),
+  transport: Flag.Literals("transport", Choices.transport).pipe(
+    Flag.withDescription("The connections to all clusters, instead of those that the file names. Default: kafkajs"),
+    Flag.optional
+  )
+}
+
+/** Their values. */
+export interface Cluster {
+  readonly brokers: Option.Option<string>
+  readonly transport: Option.Option<(typeof Choices.transport)[number]>
+}
 
 /** The cursor of a page. */
 export const before = Flag.String("before").pipe(

@@ -18,7 +18,7 @@ export const fleet = Command.make(
   {
     file: Argument.optional(Flags.file),
     profile: Flags.profile,
-    brokers: Flags.brokers,
+    cluster: Flags.cluster,
     url: Target.url,
     json: Flags.json
   },

@@ -26,7 +26,7 @@ export interface Command {
 }
 
 /** The clusters of a command, or the process that it asks. */
-type Source = Pick<Target.Source, "profile" | "brokers" | "url">
+type Source = Pick<Target.Source, "profile" | "cluster" | "url">
 
 /** The fleet at this moment. `file`: the configuration; undefined with `--url`. */
 export const view = (source: Source, file: string | undefined): Effect.Effect<FleetAnswers.View, CommandFailed> =>
@@ -62,14 +62,14 @@ export const command = (
   })
 
 const onCluster = Effect.fnUntraced(function* <A>(
-  { profile, brokers }: Source,
+  { profile, cluster }: Source,
   file = "",
   use: (fleet: Fleet.Fleet["Service"], configuration: Configuration.Configuration) => Effect.Effect<A, Failed>
 ) {
   const configuration = yield* ConfigurationFile.readValid({ file, profile })
   if (configuration.fleet === undefined)
     return yield* refuse(`${file} has no eventbus.fleet, so the processes that run it belong to no fleet`)
-  const fleet = Layer.provide(Fleet.layer(configuration.fleet), yield* Clusters.layer(configuration, brokers))
+  const fleet = Layer.provide(Fleet.layer(configuration.fleet), yield* Clusters.layer(configuration, cluster))
   return yield* Effect.flatMap(Fleet.Fleet, (service) => use(service, configuration)).pipe(
     Effect.provide(fleet),
     Effect.mapError(toFailed),

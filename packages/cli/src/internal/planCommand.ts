@@ -36,15 +36,15 @@ export const plan = Command.make(
       Flag.withDescription("Checks the clusters of the file without changing them, and prints what is missing"),
       Flag.withDefault(false)
     ),
-    brokers: Flags.brokers,
+    cluster: Flags.cluster,
     json: Flags.json
   },
-  Effect.fnUntraced(function* ({ file, profile, binding, check, brokers, json }) {
+  Effect.fnUntraced(function* ({ file, profile, binding, check, cluster, json }) {
     const configuration = yield* ConfigurationFile.readValid({ file, profile })
     const bindings = yield* select(Configuration.withoutHandlers(configuration), binding)
     const reports =
-      check || Option.isSome(brokers)
-        ? yield* Effect.provide(Effect.forEach(bindings, look), yield* Clusters.layer(configuration, brokers))
+      check || Option.isSome(cluster.brokers)
+        ? yield* Effect.provide(Effect.forEach(bindings, look), yield* Clusters.layer(configuration, cluster))
         : bindings.map((each): Report => ({ plan: Plan.make(each) }))
     yield* Console.log(json ? JSON.stringify({ plans: reports.map(flat) }, null, 2) : reports.map(text).join("\n\n"))
     yield* conclude(reports)

@@ -25,7 +25,7 @@ export const run = Command.make(
       Flag.withDescription("The module with the handlers: TypeScript or JavaScript, see Application.make")
     ),
     profile: Flags.profile,
-    brokers: Flags.brokers,
+    cluster: Flags.cluster,
     log: Flag.Literals("log", ["text", "json", "pretty"]).pipe(
       Flag.withDescription("The form of the log: text and json have one line a record, pretty has several"),
       Flag.withDefault("text")
@@ -39,14 +39,14 @@ export const run = Command.make(
     ),
     logFormat: Flag.String("log-format").pipe(Flag.withHidden, Flag.optional)
   },
-  Effect.fnUntraced(function* ({ file, handlers, profile, brokers, log, http, logFormat }) {
+  Effect.fnUntraced(function* ({ file, handlers, profile, cluster, log, http, logFormat }) {
     if (Option.isSome(logFormat)) return yield* refuseUsage("--log-format was renamed: use --log text, json or pretty")
     if (Option.exists(http, (port) => port < 0 || port > 65_535)) {
       return yield* refuseUsage("--http takes a port, from 0 to 65535; 0 is a free one")
     }
     const application = yield* HandlersModule.load(handlers)
     const configuration = yield* ConfigurationFile.readValid({ file, profile, handlers: application.handlers })
-    const clusters = yield* Clusters.layer(configuration, brokers)
+    const clusters = yield* Clusters.layer(configuration, cluster)
     const bindings = Configuration.layer(configuration, application.handlers)
     const main = (yield* served(bindings, http)).pipe(Layer.provide(application.layer), Layer.provide(clusters))
     return yield* Layer.launch(main).pipe(Effect.mapError(failed), Effect.provide(Logger.layer([loggers[log]])))

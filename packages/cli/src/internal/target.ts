@@ -27,7 +27,7 @@ export const shared = (...further: ReadonlyArray<string>) => ({
     Argument.variadic({ min: 1 })
   ),
   profile: Flags.profile,
-  brokers: Flags.brokers,
+  cluster: Flags.cluster,
   url,
   json: Flags.json
 })
@@ -36,7 +36,7 @@ export const shared = (...further: ReadonlyArray<string>) => ({
 export interface Source {
   readonly words: ReadonlyArray<string>
   readonly profile: ReadonlyArray<string>
-  readonly brokers: Option.Option<string>
+  readonly cluster: Flags.Cluster
   readonly url: Option.Option<string>
   readonly handlers?: Option.Option<string>
   readonly topic?: Option.Option<string>
@@ -54,7 +54,7 @@ export interface Target {
 
 /** Reads the arguments, or says which ones there should be. */
 export const read = (
-  { words, url, brokers, handlers = Option.none() }: Source,
+  { words, url, cluster, handlers = Option.none() }: Source,
   further: ReadonlyArray<string>
 ): Effect.Effect<Target, CommandFailed> => {
   const names = [...(Option.isNone(url) ? ["file"] : []), "binding", ...further]
@@ -63,8 +63,10 @@ export const read = (
     return refuseUsage(`found ${words.length} arguments; allowed is ${names.join(", ")}${why}`)
   }
   if (Option.isSome(url)) {
-    if (Option.isSome(brokers))
-      return refuseUsage("--brokers has no meaning beside --url: the process has its clusters")
+    for (const name of ["brokers", "transport"] as const) {
+      if (Option.isSome<unknown>(cluster[name]))
+        return refuseUsage(`--${name} has no meaning beside --url: the process has its clusters`)
+    }
     if (Option.isSome(handlers)) return refuseUsage("--handlers has no meaning beside --url: the process has its code")
     const [binding = "", ...rest] = words
     return Effect.succeed({ file: undefined, binding, further: rest, said: `${binding} --url ${url.value}` })

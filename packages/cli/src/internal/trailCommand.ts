@@ -36,16 +36,16 @@ export const trail = Command.make(
       Flag.optional
     ),
     profile: Flags.profile,
-    brokers: Flags.brokers,
+    cluster: Flags.cluster,
     json: Flags.json
   },
-  Effect.fnUntraced(function* ({ file, binding: name, key, at, topic, profile, brokers, json }) {
+  Effect.fnUntraced(function* ({ file, binding: name, key, at, topic, profile, cluster, json }) {
     const selector = yield* selectorOf(key, at)
     const configuration = yield* ConfigurationFile.readValid({ file, profile })
     const binding = yield* ConfigurationFile.bindingNamed(Configuration.withoutHandlers(configuration), name)
     const plan = Plan.make(binding)
     const hops = yield* find(plan, yield* sourceOf(plan, topic), selector).pipe(
-      Effect.provide(yield* Clusters.layer(configuration, brokers))
+      Effect.provide(yield* Clusters.layer(configuration, cluster))
     )
     if (json) yield* Console.log(jsonText({ hops }))
     else if (hops.length > 0) yield* Console.log(Trail.format(hops))

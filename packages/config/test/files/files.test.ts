@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { type ClusterSettings, Configuration } from "@eventbus/config"
-import type { KafkaJs } from "@eventbus/kafkajs"
+import { KafkaJs } from "@eventbus/kafkajs"
 import { Effect, Redacted, type Scope } from "effect"
 import { issuesOf, withOrders } from "../issues.ts"
 
@@ -371,6 +371,24 @@ describe("secrets in files", () => {
         assert.notInclude(found[0], "hunter2")
       }
     })
+  )
+
+  it.effect(
+    "CLN-15 ruling 84 a cluster names its transport; the layer of another one and an unknown name are refused",
+    () =>
+      Effect.gen(function* () {
+        const withTransport = (line: string) => `${withOrders()}\n  clusters: { default: { brokers: "a:1"${line} } }`
+        const read = (line: string, env = {}) =>
+          Effect.map(Configuration.parse(withTransport(line), { env }), ({ clusters }) => clusters[0]!)
+        assert.notProperty(yield* read(""), "transport")
+        assert.strictEqual((yield* read(", transport: kafkajs")).transport, "kafkajs")
+        const own = yield* read("", { EVENTBUS_CLUSTERS_DEFAULT_TRANSPORT: "kafka" })
+        assert.strictEqual(own.transport, "kafka")
+        assert.throws(() => KafkaJs.make(own), /KafkaJs\.transport: found 'kafka', allowed is "kafkajs"/)
+        assert.deepStrictEqual(yield* issuesOf(Configuration.parse(withTransport(", transport: librdkafka"))), [
+          'eventbus.clusters.default.transport: "librdkafka"; kafkajs or kafka'
+        ])
+      })
   )
 
   it.effect("ruling 84 a tokenEndpoint that is no URL is refused, as in code", () =>

@@ -13,7 +13,7 @@ const oauth = { mechanism: "oauthbearer", tokenEndpoint: "https://sso/token", cl
 /** The problems of options, as `path: found`. */
 const problems = (given: unknown): ReadonlyArray<string> => {
   try {
-    KafkaClient.make({ name: "KafkaJs", open: noTransport }, given as KafkaClient.Options)
+    KafkaClient.make({ name: "KafkaJs", transport: "kafkajs", open: noTransport }, given as KafkaClient.Options)
     return []
   } catch (error) {
     assert.instanceOf(error, EventBusError.ConfigurationValidation)
@@ -83,6 +83,11 @@ describe("options of a cluster", () => {
     assert.deepStrictEqual(problems({ ...options, ssl: { key: "hunter2" } }), [`KafkaJs.ssl.key: ${text}`])
     assert.deepStrictEqual(problems({ ...options, ssl: { ca: {} } }), ["KafkaJs.ssl.ca: a value of type object"])
     assert.deepStrictEqual(problems("kafka://app:hunter2@kafka-1:9092"), [`KafkaJs: ${text}`])
+  })
+
+  it("CLN-10 the name of the layer's own transport is taken, and another one is refused", () => {
+    assert.deepStrictEqual(problems({ ...options, transport: "kafkajs" }), [])
+    assert.deepStrictEqual(problems({ ...options, transport: "kafka" }), ["KafkaJs.transport: 'kafka'"])
   })
 
   it("ruling 84 an address without a port, with a port out of range, or with more than host and port is refused", () => {

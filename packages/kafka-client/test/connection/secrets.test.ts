@@ -30,7 +30,7 @@ describe("SEC-01 a secret", () => {
     for (const value of [
       options,
       securedOptions(options, noTransport),
-      KafkaClient.make({ name: "Test", open: noTransport }, options)
+      KafkaClient.make({ name: "Test", transport: "kafkajs", open: noTransport }, options)
     ]) {
       for (const text of [JSON.stringify(value), inspect(value, { depth: 20, showHidden: true }), String(value)]) {
         for (const secret of ["hunter2", "PRIVATE-KEY", "OPEN-SESAME"]) assert.notInclude(text, secret)

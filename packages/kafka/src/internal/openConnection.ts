@@ -2,6 +2,7 @@
 import { ClientFailure, Handshake, type Sockets, type Transport } from "@eventbus/kafka-client"
 import { authenticate } from "./authentication.ts"
 import { Connection } from "./connection.ts"
+import { version } from "./version.ts"
 
 const { failure, Local } = ClientFailure
 
@@ -42,10 +43,16 @@ const connected = (
     onOpening(connection)
   })
 
+const named = Handshake.apiVersions({ name: "eventbus-connector", version })
+
+/** Names this client to the node (KIP-511). A node that does not know that request is asked again, in the version that every node speaks. */
 const versionsOf = async (connection: Connection, timeoutMillis: number): Promise<Ready["versions"]> => {
-  const { errorCode, versions } = await connection.send(Handshake.apiVersions, timeoutMillis)
+  const first = await connection.send(named, timeoutMillis)
+  const isOld = first.errorCode === Handshake.unsupportedVersion
+  const { errorCode, versions } = isOld ? await connection.send(Handshake.oldestApiVersions, timeoutMillis) : first
   if (errorCode === 0) return versions
-  throw failure("UNSUPPORTED_VERSION", `the broker answered error ${errorCode} to ApiVersions 2 (Kafka 2.0)`)
+  const { apiVersion } = isOld ? Handshake.oldestApiVersions : named
+  throw failure("UNSUPPORTED_VERSION", `the broker answered error ${errorCode} to ApiVersions ${apiVersion}`)
 }
 
 const makeReady = async (connection: Connection, settings: Transport.Settings): Promise<Ready> => {

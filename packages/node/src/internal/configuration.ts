@@ -1,10 +1,11 @@
 /** Reads the options of a bus into a configuration. All mistakes are told at once, by the names that the options have. */
 import { Configuration, type Handler, type Handlers } from "@eventbus/config"
-import { EventBusError, type IdempotencyStore } from "@eventbus/core"
+import { Choices, EventBusError, type IdempotencyStore, Kinds } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Consumer } from "../Consumer.ts"
 import type { EventBusOptions } from "../EventBusOptions.ts"
+import type { KafkaConnection, KafkaOptions } from "../KafkaOptions.ts"
 import * as PlainSettings from "./plainSettings.ts"
 
 type Issue = EventBusError.ConfigurationIssue
@@ -85,6 +86,7 @@ const ownIssues = (options: EventBusOptions): ReadonlyArray<Issue> => {
     ...all
       .filter(([, cluster]) => typeof cluster !== "object" || cluster === null)
       .map(([path, cluster]) => ({ path, found: JSON.stringify(cluster), allowed: aCluster })),
+    ...all.flatMap(([path, cluster]) => transportIssues(path, cluster)),
     ...(outbox === undefined || Layer.isLayer(outbox?.layer)
       ? []
       : [{ path: "outbox", found: "something else", allowed: "what outboxDispatcher({ ... }) answers" }]),
@@ -100,6 +102,11 @@ const aCluster = 'a cluster, such as { brokers: ["localhost:9092"] }'
 
 const below = <A>(section: string, entries: { readonly [name: string]: A }): { readonly [path: string]: A } =>
   Object.fromEntries(Object.entries(entries).map(([name, value]) => [`${section}.${name}`, value]))
+
+const transportIssues = (path: string, cluster: KafkaOptions | KafkaConnection): ReadonlyArray<Issue> => {
+  const isNamed = typeof cluster === "object" && "transport" in cluster && cluster.transport !== undefined
+  return isNamed ? Kinds.oneOf(Choices.transport)(`${path}.transport`, cluster.transport) : []
+}
 
 const clusterIssues = (
   path: string,

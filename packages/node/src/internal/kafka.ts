@@ -1,8 +1,9 @@
 /** Makes the brokers of the core from plain options. */
 
 import { hostname } from "node:os"
-import { Broker, Clusters, Hostname } from "@eventbus/core"
-import { KafkaJs } from "@eventbus/kafkajs"
+import * as ClusterTransport from "@eventbus/config/ClusterTransport"
+import { Broker, Clusters, type EventBusError, Hostname } from "@eventbus/core"
+import type { KafkaJs } from "@eventbus/kafkajs"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -10,16 +11,21 @@ import type { KafkaConnection, KafkaOptions, SecretValue, SslOptions, TokenValue
 import { millisOf } from "./millisOf.ts"
 import * as PromiseCall from "./promiseCall.ts"
 
-/** The clusters by alias. One that is called `default` is that of consumers that name none. Building it throws `ConfigurationValidation` for options of another kind. */
+/**
+ * The clusters by alias. One that is called `default` is that of consumers that name none. Building it loads the transport of each, fails when its package is not installed, and throws
+ * `ConfigurationValidation` for options of another kind.
+ */
 export const layer = (
   clusters: ReadonlyArray<readonly [alias: string, KafkaOptions | KafkaConnection]>
-): Layer.Layer<Broker.Broker> =>
+): Layer.Layer<Broker.Broker, EventBusError.ConfigurationValidation> =>
   Layer.unwrap(Effect.sync(() => Clusters.layerMap(new Map(clusters.map(([alias, options]) => [alias, one(options)])))))
 
-const one = (options: KafkaOptions | KafkaConnection): Layer.Layer<Broker.Broker> =>
+const one = (
+  options: KafkaOptions | KafkaConnection
+): Layer.Layer<Broker.Broker, EventBusError.ConfigurationValidation> =>
   "broker" in options
     ? Layer.merge(Layer.succeed(Broker.Broker, options.broker), Layer.sync(Hostname.Hostname, hostname))
-    : KafkaJs.layer(plain(options))
+    : ClusterTransport.layer(plain(options))
 
 const plain = ({
   ssl,

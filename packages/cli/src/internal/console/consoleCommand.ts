@@ -19,7 +19,7 @@ import type { Options } from "./consoleOptions.ts"
 const flags = {
   file: Argument.optional(Flags.file),
   profile: Flags.profile,
-  brokers: Flags.brokers,
+  cluster: Flags.cluster,
   url: Target.url,
   port: Flag.Int("port").pipe(Flag.withDescription("The port of the page. Default: a free one"), Flag.optional),
   host: Flag.String("host").pipe(
@@ -81,11 +81,14 @@ const checkPlace = Effect.fnUntraced(function* ({ port, host, payload, write }: 
 /** The console of a process knows more than any other page could, so its own address is the answer. */
 const ofProcess = Effect.fnUntraced(function* (
   url: string,
-  { profile, brokers, port, host, payload, write, outbox }: Options,
+  { profile, cluster, port, host, payload, write, outbox }: Options,
   json: boolean
 ) {
   const others =
-    [brokers, port, host, outbox].some((flag) => Option.isSome<unknown>(flag)) || profile.length > 0 || payload || write
+    [cluster.brokers, cluster.transport, port, host, outbox].some((flag) => Option.isSome<unknown>(flag)) ||
+    profile.length > 0 ||
+    payload ||
+    write
   if (others) return yield* refuseUsage("--url has no other flag beside it but --json: the process serves its own page")
   const { addressOf } = yield* Effect.promise(() => import("../remote/consoleAddress.ts"))
   const address = yield* addressOf(url)

@@ -45,10 +45,10 @@ export const serve = Effect.fnUntraced(function* (
 
 const served = Effect.fnUntraced(function* (
   configuration: Configuration.Configuration,
-  { brokers, port, host, payload, write, json }: Options & { readonly json: boolean },
+  { cluster, port, host, payload, write, json }: Options & { readonly json: boolean },
   outbox: Layer.Layer<never, OutboxError.InvalidOutboxConfig>
 ) {
-  const clusters = yield* Clusters.layer(configuration, brokers)
+  const clusters = yield* Clusters.layer(configuration, cluster)
   const token = payload || write ? randomBytes(24).toString("base64url") : undefined
   const number = Option.getOrElse(port, () => 0)
   const server = AdminServer.layer(program(configuration).pipe(Layer.provide([clusters, outbox])), {

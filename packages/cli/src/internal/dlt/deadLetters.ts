@@ -74,7 +74,7 @@ export const withOperator = <A>(
   })
 
 const onCluster = Effect.fnUntraced(function* <A>(
-  { profile, brokers, handlers = Option.none(), topic = Option.none() }: Target.Source,
+  { profile, cluster, handlers = Option.none(), topic = Option.none() }: Target.Source,
   { file = "", binding: name }: Target.Target,
   use: (operator: Operator) => Effect.Effect<A, Failed>
 ) {
@@ -97,7 +97,7 @@ const onCluster = Effect.fnUntraced(function* <A>(
     Effect.provide(configuration.audit === undefined ? Layer.empty : Audit.layer(configuration.audit)),
     Effect.mapError(toFailed),
     Effect.provideService(References.LogToStderr, true),
-    Effect.provide(yield* Clusters.layer(configuration, brokers))
+    Effect.provide(yield* Clusters.layer(configuration, cluster))
   )
 })
 

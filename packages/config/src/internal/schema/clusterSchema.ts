@@ -67,6 +67,12 @@ export const Cluster = section("One Kafka cluster.", {
     addresses("`bootstrap.servers`: host:port, several with commas."),
     Schema.Array(addresses("host:port, several with commas.")).check(Schema.isMinLength(1))
   ]).annotate({ description: "`bootstrap.servers`: one or more host:port." }),
+  transport: optional(
+    oneOf(
+      "The connections: kafkajs's, or those of the package @eventbus/kafka. A program may open its own layer instead, which refuses another name than its own. Default kafkajs.",
+      Choices.transport
+    )
+  ),
   clientId: text("`client.id`.").pipe(withDefault("eventbus")),
   ssl: optional(
     Schema.Union([flag("true trusts the authorities that Node.js knows."), Ssl]).annotate({

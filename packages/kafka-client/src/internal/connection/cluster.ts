@@ -150,7 +150,7 @@ export const connect = Effect.fnUntraced(function* (
     return found
   })
   const allTopics = Effect.map(
-    ask((broker) => call(broker, "Metadata", { topics: null })),
+    ask((broker) => metadataOf(broker, null)),
     ({ topicMetadata }) => topicMetadata.map(({ topic }) => topic)
   )
   const startedAt = performance.now()

@@ -67,6 +67,6 @@ const brokers: Kinds.Kind = (path, found) =>
     ? Kinds.listOf(Kinds.address)(path, found)
     : Kinds.hidden("a list of one or more addresses, host:port", () => false)(path, found)
 
-/** Throws `ConfigurationValidation` with everything that is wrong. `name`: the options, in messages. */
-export const check = (name: string, given: unknown): void =>
-  Kinds.refuse(Kinds.section(options, { brokers })(name, given))
+/** Throws `ConfigurationValidation` with everything that is wrong. `name`: the options, in messages. `transport`: the one that may be named. */
+export const check = (name: string, transport: string, given: unknown): void =>
+  Kinds.refuse(Kinds.section({ ...options, transport: Kinds.oneOf([transport]) }, { brokers })(name, given))

@@ -1,4 +1,5 @@
 /** How to reach a cluster: the options of the public modules, and their defaults. */
+import type * as Choices from "@eventbus/core/Choices"
 import type { Time } from "@eventbus/core/Time"
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
@@ -88,6 +89,11 @@ export type Sasl = SaslPassword | SaslToken | SaslClientCredentials
 
 /** How to reach a cluster. */
 export interface Options {
+  /**
+   * The transport that a configuration names. A layer has one, and refuses the name of another: `KafkaJs.layer` is `kafkajs`, `Kafka.layer` is `kafka`. Default: that
+   * of the layer.
+   */
+  readonly transport?: (typeof Choices.transport)[number]
   /**
    * Addresses as `host:port`, one or more; each address that a name stands for is tried. When one has not answered within a second, the next one is tried
    * as well, and the first answer counts. Kafka: `bootstrap.servers`.

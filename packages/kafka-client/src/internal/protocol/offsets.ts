@@ -1,6 +1,6 @@
 /** OffsetCommit, OffsetFetch and ListOffsets. */
 import type { Codec } from "./apis.ts"
-import { readPartitionErrors } from "./partitionErrors.ts"
+import { readPartitionErrors } from "./reader.ts"
 import { Writer } from "./writer.ts"
 
 /** The broker's own retention of commits, which newer versions always take. */

@@ -128,3 +128,10 @@ export class Reader {
     return elements
   }
 }
+
+/** Error codes by topic and partition, as OffsetCommit and TxnOffsetCommit answer them. */
+export const readPartitionErrors = (reader: Reader) =>
+  reader.array(() => ({
+    topic: reader.string(),
+    partitions: reader.array(() => ({ partition: reader.int32(), errorCode: reader.int16() }))
+  }))

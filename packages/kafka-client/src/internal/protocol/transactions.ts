@@ -1,7 +1,6 @@
 /** The requests of a producer's identity and of its transactions. */
 import type { Codec, ProducerIdentity } from "./apis.ts"
-import { readPartitionErrors } from "./partitionErrors.ts"
-import type { Reader } from "./reader.ts"
+import { type Reader, readPartitionErrors } from "./reader.ts"
 import { Writer } from "./writer.ts"
 
 const versions = { min: 0, max: 1 }

@@ -1,6 +1,6 @@
 /** Sends one request to one node, in the newest version that both speak, and reads the answer. */
 import * as Effect from "effect/Effect"
-import { type ClientFailure, failure, fromThrown } from "../../ClientFailure.ts"
+import { type ClientFailure, failure, fromThrown, Local } from "../../ClientFailure.ts"
 import type { NodeClient, VersionRange } from "../../Transport.ts"
 import type { Api } from "../protocol/api.ts"
 import type { Apis } from "../protocol/apis.ts"
@@ -51,8 +51,15 @@ export const call = <K extends keyof Apis>(
   payload: Apis[K]["payload"]
 ): Effect.Effect<Apis[K]["response"], ClientFailure> => callApi(node, codecs[api], payload)
 
-/** Metadata of the given topics only. */
+/**
+ * Metadata of the given topics only; of all topics for null. Fails for an answer that names no node: a broker that has just started does not know its cluster yet, and another one does.
+ */
 export const metadataOf = (
   node: NodeClient,
-  topics: ReadonlyArray<string>
-): Effect.Effect<Apis["Metadata"]["response"], ClientFailure> => call(node, "Metadata", { topics })
+  topics: ReadonlyArray<string> | null
+): Effect.Effect<Apis["Metadata"]["response"], ClientFailure> =>
+  Effect.flatMap(call(node, "Metadata", { topics }), (answer) =>
+    answer.brokers.length > 0
+      ? Effect.succeed(answer)
+      : Effect.fail(failure(Local.connection, `the broker at ${node.host}:${node.port} names no node of its cluster`))
+  )
