@@ -190,8 +190,12 @@ export interface Apis {
     readonly response: ErrorCode
   }
   readonly TxnOffsetCommit: {
+    /** `generationId` is -1, and `memberId` empty, where the offsets are not of a member. Brokers before 2.5 are told of none. */
     readonly payload: ProducerIdentity & {
       readonly groupId: string
+      readonly generationId: number
+      readonly memberId: string
+      readonly groupInstanceId: string | null
       readonly topics: ReadonlyArray<
         ByTopic<{ readonly partition: number; readonly offset: string; readonly metadata: string | null }>
       >

@@ -16,6 +16,7 @@ import { Ownership } from "../group/ownership.ts"
 import { defectAsFailure } from "../wire/failures.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
 import { giveUpAll, loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
+import { makeGroupMetadata } from "./groupMetadata.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
 import { awaitTaken, discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
 import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
@@ -61,6 +62,7 @@ const commands = (session: SessionState, errors: BrokerErrors): Broker.ConsumerS
       Effect.mapError(commit(offsets), (failed) =>
         failed._tag === "ClientFailure" ? errors.of(failed, subject) : failed
       ),
+    groupMetadata: makeGroupMetadata(session),
     isUnconfirmed: membership.isUnconfirmed
   }
 }
