@@ -82,6 +82,11 @@ export class Writer {
     return text === null ? this.unsignedVarint(0) : this.compactString(text)
   }
 
+  /** The id of a topic, as `Reader.uuid` reads it. */
+  uuid(id: string): this {
+    return this.raw(Buffer.from(id, "base64url"))
+  }
+
   compactArray<A>(values: ReadonlyArray<A>, write: (value: A) => void): this {
     this.unsignedVarint(values.length + 1)
     for (const value of values) write(value)

@@ -98,6 +98,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   /** A partition whose look-up died would wait for ever, and nobody would learn of it. */
   const diedOf = (defect: unknown) => failSession(fromThrown(defect))
 
+  const topics = noTopicsKnown()
   const session: SessionState = {
     settings,
     cluster,
@@ -105,7 +106,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     events,
     failSession,
     fork: (effect) => void Effect.runForkWith(context)(Effect.forkIn(Effect.catchDefect(effect, diedOf), scope)),
-    fetcher: makeFetcher(cluster, settings, ownership, scope, {
+    fetcher: makeFetcher(cluster, settings, ownership, topics.topicIds, scope, {
       emit: (event) => emit({ events }, event),
       taken: awaitTaken(events),
       failSession,
@@ -117,7 +118,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       lost: () => loseAll(session),
       giveUp: Effect.suspend(() => giveUpAll(session))
     }),
-    ...noTopicsKnown()
+    ...topics
   }
 
   let isFailed = false
