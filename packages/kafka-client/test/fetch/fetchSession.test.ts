@@ -55,7 +55,7 @@ class Node implements NodeClient {
   readonly port = 9092
   trouble: Trouble = "none"
   fetched: Array<readonly [string, string]> = []
-  /** Names of APIs, or numbers of partitions that were named and forgotten. */
+  /** How many partitions each request has named, and how many it has forgotten. */
   readonly log: Array<readonly [number, number]> = []
   readonly maxVersion: number
   byName = 0
