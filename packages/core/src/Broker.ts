@@ -19,6 +19,7 @@ import type { BrokerError } from "./BrokerError.ts"
 import type { Compression, ProducerRecord, RecordMetadata, TopicPartition } from "./ConsumerRecord.ts"
 import type { Admin, CommittedOffset } from "./internal/port/admin.ts"
 import type { AssignmentStrategy } from "./internal/port/assignmentStrategy.ts"
+import type { Assignment, ConsumerGroupMetadata } from "./internal/port/groupMetadata.ts"
 import type { FetchedRecords, FetchOptions, MissingPosition, Reader } from "./internal/port/reader.ts"
 import type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
@@ -36,6 +37,7 @@ export type {
   TopicDescription
 } from "./internal/port/admin.ts"
 export { type AssignmentStrategy, names as assignmentStrategies } from "./internal/port/assignmentStrategy.ts"
+export type { Assignment, ConsumerGroupMetadata } from "./internal/port/groupMetadata.ts"
 export type { FetchedRecords, FetchOptions, MissingPosition, Reader, ReadResult } from "./internal/port/reader.ts"
 export type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
@@ -153,9 +155,7 @@ export type ConsumerEvent =
     } & MissingPosition)
 
 /** An offset to commit: the next one to read, for the assignment that it belongs to. */
-export interface OffsetCommit extends TopicPartition {
-  /** The generation in which the partition was assigned (from `Assigned`). */
-  readonly generation: number
+export interface OffsetCommit extends Assignment {
   /** The next offset to read. */
   readonly offset: bigint
   /** Text kept beside the offset. Default empty. */
@@ -182,6 +182,14 @@ export interface ConsumerSession {
    * entry's assignment is over, and with `RebalanceInProgress` when it may be repeated later.
    */
   readonly commit: (offsets: ReadonlyArray<OffsetCommit>) => Effect.Effect<void, BrokerError>
+  /**
+   * The member under which the coordinator takes offsets of these assignments in a transaction. Fails with `StaleAssignment` when one of them is over. `refused` is the
+   * metadata that a coordinator has refused: the session then asks it, and waits for its next generation; it fails with `RebalanceInProgress` when that takes too long.
+   */
+  readonly groupMetadata: (
+    assignments: ReadonlyArray<Assignment>,
+    refused?: ConsumerGroupMetadata
+  ) => Effect.Effect<ConsumerGroupMetadata, BrokerError>
   /**
    * Whether the group may have given the partitions to others without this session knowing: it has heard nothing of the group for a session timeout, as after the process
    * was suspended. The next heartbeat tells.
@@ -251,9 +259,13 @@ export type OnAnswer = (index: number, answer: Result.Result<RecordMetadata, Bro
  * aborted, also when its program goes on and succeeds.
  */
 export interface Transaction extends Producer {
-  /** Commits offsets of a group within the transaction. */
+  /**
+   * Commits offsets of a group within the transaction. With the metadata of a member (KIP-447), the group refuses a member that it has put out (`StaleAssignment`,
+   * `InstanceFenced`) and one of an older generation (`RebalanceInProgress`: the member may send them again with new metadata). A transaction whose last offsets were refused
+   * is aborted, also when its program succeeds. With the id of the group alone, and by brokers before 2.5, nobody is refused.
+   */
   readonly sendOffsets: (
-    groupId: string,
+    group: string | ConsumerGroupMetadata,
     offsets: ReadonlyArray<TopicPartition & { readonly offset: bigint; readonly metadata?: string }>
   ) => Effect.Effect<void, BrokerError>
 }

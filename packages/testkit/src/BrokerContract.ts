@@ -16,6 +16,7 @@ import { copartitioning } from "./contract/copartitioning.ts"
 import { errors } from "./contract/errors.ts"
 import { fetching } from "./contract/fetching.ts"
 import type { Capabilities, Outcome } from "./contract/harness.ts"
+import { memberOffsets } from "./contract/memberOffsets.ts"
 import { offsets } from "./contract/offsets.ts"
 import { pauseAndSeek } from "./contract/pauseAndSeek.ts"
 import { publishing } from "./contract/publishing.ts"
@@ -59,7 +60,7 @@ const outcomes: Readonly<Record<string, ReadonlyArray<Outcome>>> = {
   copartitioning,
   "static membership": staticMembership,
   publishing: [...publishing, ...publishingMany],
-  transactions: [...transactions, ...transactionalProducers],
+  transactions: [...transactions, ...transactionalProducers, ...memberOffsets],
   administration: [...cluster, ...administration],
   errors
 }

@@ -31,7 +31,7 @@ describe("fetch loops", () => {
       const ownership = new Ownership()
       for (const owned of ownership.assign(1, [{ topic: "t", partition: 0 }]).added) owned.phase = "waiting"
       ownership.seek({ topic: "t", partition: 0 }, 0n)
-      const { refresh } = makeFetcher(self, options, ownership, yield* Effect.scope, listener)
+      const { refresh } = makeFetcher(self, options, ownership, new Map(), yield* Effect.scope, listener)
       yield* refresh
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(ended, ["a bug"])

@@ -27,7 +27,7 @@ import * as Transactional from "./transactional.ts"
 export interface Processing<R> {
   readonly context: ConsumerContext<R>
   readonly partition: Partition
-  readonly session: Pick<ConsumerSession, "seek">
+  readonly session: Pick<ConsumerSession, "seek" | "groupMetadata">
   readonly broker: Broker["Service"]
   readonly foreignRecords: ForeignRecords
   /** The unit that the partition is a part of; undefined where no order is kept through retry topics. */
@@ -204,7 +204,7 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     }
     const handle = whenReady(processing, (chunk) => {
       const receivedMillis = context.clock.currentTimeMillisUnsafe()
-      const work = { context, handler, partition, producer, receivedMillis, onBroken }
+      const work = { context, handler, partition, session, producer, receivedMillis, onBroken }
       return Effect.andThen(
         Transactional.handleChunk(work, chunk),
         // Not the whole chunk: the records of other groups are released already.
@@ -216,11 +216,19 @@ const inTransactions = <R>(processing: Processing<R>, handler: HandlerOf<R, "Tra
     yield* Stream.runForEach(partition.chunks, handle)
   }).pipe(Effect.scoped)
 
+/** Failures after which most likely another member has the partition. */
+const ofFormerOwners = new Set<BrokerError["_tag"]>([
+  "ProducerFenced",
+  "StaleAssignment",
+  "InstanceFenced",
+  "RebalanceInProgress"
+])
+
 /**
- * The wait before a partition restarts after a failed transaction. If its producer was fenced, most likely another member has the partition, and a heartbeat is
- * going to say so: a restart before that would fence the owner.
+ * The wait before a partition restarts after a failed transaction. Where the producer or the member was fenced, most likely another member has the partition, and a heartbeat
+ * is going to say so: a restart before that would fence the owner.
  */
 const reopenMillis = (
   { heartbeatIntervalMillis }: ConsumerContext<unknown>["definition"],
   error: BrokerError
-): number => 500 + (error._tag === "ProducerFenced" ? heartbeatIntervalMillis : 0)
+): number => 500 + (ofFormerOwners.has(error._tag) ? heartbeatIntervalMillis : 0)

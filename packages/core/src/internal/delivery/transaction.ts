@@ -6,7 +6,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
-import type { Producer, Transaction, TransactionalProducer } from "../../Broker.ts"
+import type {
+  ConsumerGroupMetadata,
+  ConsumerSession,
+  Producer,
+  Transaction,
+  TransactionalProducer
+} from "../../Broker.ts"
 import type { BrokerError } from "../../BrokerError.ts"
 import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import * as Clocks from "../base/clocks.ts"
@@ -26,6 +32,7 @@ export interface Run<R> {
   readonly context: ConsumerContext<R>
   readonly handler: Transactional<R>
   readonly partition: Partition
+  readonly session: Pick<ConsumerSession, "groupMetadata">
   readonly producer: TransactionalProducer
   readonly receivedMillis: number
   /** The machinery of a transaction failed. Nobody knows whether it was committed until there is a new producer. */
@@ -177,8 +184,25 @@ export const refusesRecord = (error: BrokerError): boolean =>
   error._tag === "InvalidTopic" ||
   error._tag === "AuthorizationFailed"
 
-export const sendOffset = <R>({ context, partition }: Run<R>, transaction: Transaction, offset: bigint) => {
-  const { topic, partition: number, metadata } = partition
-  const at = { topic, partition: number, offset }
-  return transaction.sendOffsets(context.groupId, [metadata === undefined ? at : { ...at, metadata }])
+/**
+ * Commits an offset in the transaction, as the member that owns the partition: the group refuses one that it has put out. A member that is still in the group, in a newer
+ * generation, sends the offset again. The session tells whether it is one.
+ */
+export const sendOffset = <R>(
+  run: Run<R>,
+  transaction: Transaction,
+  offset: bigint,
+  refused?: ConsumerGroupMetadata
+): Effect.Effect<void, BrokerError> => {
+  const { topic, partition, generation, metadata } = run.partition
+  const at = { topic, partition, offset }
+  return Effect.flatMap(run.session.groupMetadata([{ topic, partition, generation }], refused), (member) =>
+    Effect.catch(
+      transaction.sendOffsets(member, [metadata === undefined ? at : { ...at, metadata }]),
+      (error): Effect.Effect<void, BrokerError> =>
+        error._tag === "RebalanceInProgress" || error._tag === "StaleAssignment"
+          ? sendOffset(run, transaction, offset, member)
+          : Effect.fail(error)
+    )
+  )
 }

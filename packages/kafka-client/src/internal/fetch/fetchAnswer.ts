@@ -41,6 +41,9 @@ const fatal = new Set<string>([
   "GROUP_AUTHORIZATION_FAILED"
 ])
 
+/** The answers of a leader that does not have the topic: not at all, or not with this id, because it was made again. */
+const unknownTopic = new Set(["UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"])
+
 /** True for failures that neither time nor new metadata cures. */
 export const isFatal = (failed: ClientFailure): boolean => fatal.has(failed.type)
 
@@ -106,7 +109,7 @@ export const handleAnswer = Effect.fnUntraced(function* (
     owned.answered = true
     return undefined
   }
-  if (failed.type === "UNKNOWN_TOPIC_OR_PARTITION" && owned.answered) context.listener.topicDeleted(owned.topic)
+  if (unknownTopic.has(failed.type) && owned.answered) context.listener.topicDeleted(owned.topic)
   else context.listener.topicChanged()
   if (failed.type === "OFFSET_OUT_OF_RANGE") yield* reportOutOfRange(context, requested)
   else if (isFatal(failed)) return yield* Effect.fail(failed)

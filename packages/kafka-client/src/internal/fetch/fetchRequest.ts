@@ -1,9 +1,9 @@
 /** The request of one fetch from one node. */
-import type { ConsumerRecord } from "@eventbus/core"
 import type { OwnedPartition, Ownership } from "../group/ownership.ts"
 import { type IsolationLevel, isolationCode } from "../offsets/logOffsets.ts"
 import type { Apis } from "../protocol/apis.ts"
 import { byTopic } from "../wire/byTopic.ts"
+import type { FetchedFrom, SessionRequest } from "./fetchSession.ts"
 
 export interface FetcherOptions {
   readonly topics: ReadonlyArray<string>
@@ -52,24 +52,30 @@ export const requestedPartitions = (
   }))
 }
 
-/** A partition of a fetch, and the most bytes of it. */
-interface FetchedFrom extends ConsumerRecord.RecordPosition {
-  readonly maxBytes: number
-}
+const positions = (partitions: ReadonlyArray<FetchedFrom>) =>
+  byTopic(partitions, ({ partition, offset, maxBytes }) => ({ partition, fetchOffset: offset, maxBytes }))
+
+/** What every fetch says. `maxWaitTime`: how long the node may hold it while there are no data, in milliseconds. */
+const limits = (isolation: IsolationLevel, maxWaitTime: number) => ({
+  ...{ maxWaitTime, minBytes: 1, maxBytes: maxBytesPerFetch },
+  isolationLevel: isolationCode(isolation)
+})
 
 /** The payload of a fetch. `maxWaitTime`: how long the node may hold it while there are no data, in milliseconds. */
 export const fetchRequest = (
   isolation: IsolationLevel,
   partitions: ReadonlyArray<FetchedFrom>,
   maxWaitTime: number
-): Apis["Fetch"]["payload"] => ({
-  maxWaitTime,
-  minBytes: 1,
-  maxBytes: maxBytesPerFetch,
-  isolationLevel: isolationCode(isolation),
-  topics: byTopic(partitions, ({ partition, offset, maxBytes }) => ({
-    partition,
-    fetchOffset: offset,
-    maxBytes
-  }))
+): Apis["Fetch"]["payload"] => ({ ...limits(isolation, maxWaitTime), topics: positions(partitions) })
+
+/** The same by the ids of the topics, in a session. */
+export const fetchByIdRequest = (
+  isolation: IsolationLevel,
+  { session, partitions, forgotten }: SessionRequest,
+  maxWaitTime: number
+): Apis["FetchById"]["payload"] => ({
+  ...limits(isolation, maxWaitTime),
+  session,
+  topics: positions(partitions),
+  forgotten: byTopic(forgotten, ({ partition }) => partition)
 })

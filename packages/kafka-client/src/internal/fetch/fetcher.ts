@@ -11,16 +11,10 @@ import type { Cluster } from "../connection/cluster.ts"
 import { patienceMillis } from "../connection/firstAnswer.ts"
 import type { Ownership } from "../group/ownership.ts"
 import type { FetchedPartition, TopicMetadata } from "../protocol/apis.ts"
-import { check } from "../wire/failures.ts"
-import { call } from "../wire/requests.ts"
 import { deliverEnd, type FetchListener, handleAnswer, isFatal } from "./fetchAnswer.ts"
-import {
-  type FetcherOptions,
-  fetchRequest,
-  isCurrent,
-  type RequestedPartition,
-  requestedPartitions
-} from "./fetchRequest.ts"
+import { fetchFrom } from "./fetchCall.ts"
+import { type FetcherOptions, isCurrent, type RequestedPartition, requestedPartitions } from "./fetchRequest.ts"
+import { FetchSession } from "./fetchSession.ts"
 import { fetchWaitMillis } from "./fetchWait.ts"
 import { RangeEnds } from "./rangeEnds.ts"
 
@@ -41,6 +35,10 @@ interface Loops {
   readonly scope: Scope.Scope
   readonly listener: FetchListener
   readonly rangeEnds: RangeEnds
+  /** The ids of the topics whose partitions are owned, where the cluster gives ids. */
+  readonly topicIds: ReadonlyMap<string, string>
+  /** By node id. */
+  readonly sessions: Map<number, FetchSession>
   /** One for each node, closed while the node has nothing to fetch. */
   readonly latches: Map<number, Latch.Latch>
   /** Node ids by partition key. */
@@ -48,6 +46,12 @@ interface Loops {
   /** When a node that has a request out is silent, by the monotonic clock. */
   readonly dueAt: Map<number, number>
   turns: number
+}
+
+const sessionWith = ({ sessions }: Loops, node: number): FetchSession => {
+  const session = sessions.get(node) ?? new FetchSession()
+  sessions.set(node, session)
+  return session
 }
 
 const leaderOf = ({ leaders }: Loops, { topic, partition }: ConsumerRecord.TopicPartition): number | undefined =>
@@ -80,22 +84,24 @@ const fetchOnce = Effect.fnUntraced(function* (
     ...{ topic: owned.topic, partition: owned.partition },
     ...{ offset: position, maxBytes }
   }))
-  const payload = fetchRequest(options.isolation, positions, wait)
   loops.dueAt.set(node, performance.now() + wait + patienceMillis)
-  const answer = yield* Effect.ensuring(
-    call(broker, "Fetch", payload),
+  const answers = yield* Effect.ensuring(
+    fetchFrom(broker, sessionWith(loops, node), loops.topicIds, options.isolation, positions, wait),
     Effect.sync(() => loops.dueAt.delete(node))
   )
-  yield* check(answer.errorCode)
-  const byKey = new Map(
+  const silent = new Map(
     requested.map((one) => [ConsumerRecord.partitionKey(one.owned.topic, one.owned.partition), one])
   )
   let failed: ClientFailure | undefined
-  for (const fetched of answer.partitions) {
-    const one = byKey.get(ConsumerRecord.partitionKey(fetched.topic, fetched.partition))
+  for (const fetched of answers) {
+    const key = ConsumerRecord.partitionKey(fetched.topic, fetched.partition)
+    const one = silent.get(key)
+    silent.delete(key)
     if (one === undefined || !isCurrent(ownership, one)) continue
     failed = (yield* settleAnswer(loops, one, fetched)) ?? failed
   }
+  // In a session the node says nothing of a partition that has nothing new.
+  for (const one of silent.values()) if (isCurrent(ownership, one)) one.owned.idle = true
   if (failed !== undefined) return yield* Effect.fail(failed)
 })
 
@@ -189,6 +195,7 @@ export const makeFetcher = (
   cluster: Cluster,
   options: FetcherOptions,
   ownership: Ownership,
+  topicIds: ReadonlyMap<string, string>,
   scope: Scope.Scope,
   listener: FetchListener
 ): Fetcher => {
@@ -199,6 +206,8 @@ export const makeFetcher = (
     scope,
     listener,
     rangeEnds: new RangeEnds(),
+    topicIds,
+    sessions: new Map(),
     latches: new Map(),
     leaders: new Map(),
     dueAt: new Map(),

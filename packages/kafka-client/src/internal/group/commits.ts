@@ -12,7 +12,7 @@ import type { Ownership } from "./ownership.ts"
 const rebalancing = failure("REBALANCE_IN_PROGRESS", "the generation is over")
 
 /** Partition keys of the offsets whose assignment is over. */
-const staleKeys = (ownership: Ownership, offsets: ReadonlyArray<Broker.OffsetCommit>): ReadonlyArray<string> =>
+export const staleKeys = (ownership: Ownership, offsets: ReadonlyArray<Broker.Assignment>): ReadonlyArray<string> =>
   offsets.flatMap((offset) =>
     ownership.get(offset)?.generation === offset.generation
       ? []

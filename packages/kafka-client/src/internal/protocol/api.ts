@@ -10,8 +10,8 @@ export interface Api<Payload, Answer> {
   readonly versions: VersionRange
   /** The first version whose answer comes before the time that the client is to wait (KIP-219). Older ones come after it. Default: none. */
   readonly throttledFrom?: number
-  /** The versions are flexible (KIP-482). Default false. */
-  readonly isFlexible?: true
+  /** Which versions are flexible (KIP-482): all, or those for which this is true. Default: none. */
+  readonly isFlexible?: true | ((version: number) => boolean)
   /** How long the node may hold the answer, in milliseconds. Default: not at all. */
   readonly heldMillis?: (payload: Payload) => number
   readonly encode: (payload: Payload, version: number) => Body

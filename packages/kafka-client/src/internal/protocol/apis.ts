@@ -49,6 +49,7 @@ export interface ProducerIdentity {
 
 /** One partition's part of a fetch answer. Its records stay bytes. */
 export interface FetchedPartition {
+  /** The name of the topic; its id in an answer to `FetchById`. */
   readonly topic: string
   readonly partition: number
   readonly errorCode: number
@@ -56,6 +57,25 @@ export interface FetchedPartition {
   readonly lastStableOffset: bigint
   readonly abortedTransactions: ReadonlyArray<{ readonly producerId: bigint; readonly firstOffset: bigint }>
   readonly bytes: Buffer
+}
+
+interface FetchLimits {
+  readonly maxWaitTime: number
+  readonly minBytes: number
+  readonly maxBytes: number
+  readonly isolationLevel: 0 | 1
+}
+
+export interface FetchPosition {
+  readonly partition: number
+  readonly fetchOffset: bigint
+  readonly maxBytes: number
+}
+
+/** A fetch session (KIP-227). Epoch 0 begins one, and ends the one with the id. */
+export interface FetchSessionEpoch {
+  readonly id: number
+  readonly epoch: number
 }
 
 export interface Apis {
@@ -151,16 +171,21 @@ export interface Apis {
     }
   }
   readonly Fetch: {
-    readonly payload: {
-      readonly maxWaitTime: number
-      readonly minBytes: number
-      readonly maxBytes: number
-      readonly isolationLevel: 0 | 1
-      readonly topics: ReadonlyArray<
-        ByTopic<{ readonly partition: number; readonly fetchOffset: bigint; readonly maxBytes: number }>
-      >
-    }
+    readonly payload: FetchLimits & { readonly topics: ReadonlyArray<ByTopic<FetchPosition>> }
     readonly response: ErrorCode & { readonly partitions: ReadonlyArray<FetchedPartition> }
+  }
+  readonly FetchById: {
+    /** `topic` is an id. `forgotten`: partitions of the session that are not fetched any more. */
+    readonly payload: FetchLimits & {
+      readonly session: FetchSessionEpoch
+      readonly topics: ReadonlyArray<ByTopic<FetchPosition>>
+      readonly forgotten: ReadonlyArray<ByTopic<number>>
+    }
+    /** `sessionId`: 0 where the node keeps no session. */
+    readonly response: ErrorCode & {
+      readonly sessionId: number
+      readonly partitions: ReadonlyArray<FetchedPartition>
+    }
   }
   readonly Produce: {
     /** Writes the body, which is the same in all versions, when the connection takes the request. */
@@ -190,8 +215,12 @@ export interface Apis {
     readonly response: ErrorCode
   }
   readonly TxnOffsetCommit: {
+    /** `generationId` is -1, and `memberId` empty, where the offsets are not of a member. Brokers before 2.5 are told of none. */
     readonly payload: ProducerIdentity & {
       readonly groupId: string
+      readonly generationId: number
+      readonly memberId: string
+      readonly groupInstanceId: string | null
       readonly topics: ReadonlyArray<
         ByTopic<{ readonly partition: number; readonly offset: string; readonly metadata: string | null }>
       >

@@ -75,6 +75,11 @@ export class Reader {
     return this.take(Math.max(0, this.unsignedVarint() - 1)).toString()
   }
 
+  /** Null reads as no bytes. */
+  compactBytes(): Buffer {
+    return this.take(Math.max(0, this.unsignedVarint() - 1))
+  }
+
   /** Null reads as an empty array. */
   compactArray<A>(element: () => A): Array<A> {
     return this.#elements(this.unsignedVarint() - 1, element)

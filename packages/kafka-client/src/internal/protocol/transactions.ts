@@ -1,5 +1,6 @@
 /** The requests of a producer's identity and of its transactions. */
-import type { Codec, ProducerIdentity } from "./apis.ts"
+import type { Body } from "../../Transport.ts"
+import type { Apis, Codec, ProducerIdentity } from "./apis.ts"
 import { type Reader, readPartitionErrors } from "./reader.ts"
 import { Writer } from "./writer.ts"
 
@@ -49,21 +50,69 @@ export const AddOffsetsToTxn: Codec<"AddOffsetsToTxn"> = {
   decode: readErrorCode
 }
 
+/** The first version with the member whose offsets these are (KIP-447, Kafka 2.5). It is flexible. */
+const memberFrom = 3
+
+const unknownLeaderEpoch = -1
+
+const encodeMembersOffsets = (payload: Apis["TxnOffsetCommit"]["payload"]): Body => {
+  const { transactionalId, groupId, producerId, producerEpoch, generationId, memberId, groupInstanceId } = payload
+  const writer = new Writer().compactString(transactionalId).compactString(groupId)
+  return writer
+    .int64(BigInt(producerId))
+    .int16(producerEpoch)
+    .int32(generationId)
+    .compactString(memberId)
+    .compactNullableString(groupInstanceId)
+    .compactArray(payload.topics, ({ topic, partitions }) =>
+      writer
+        .compactString(topic)
+        .compactArray(partitions, ({ partition, offset, metadata }) =>
+          writer
+            .int32(partition)
+            .int64(BigInt(offset))
+            .int32(unknownLeaderEpoch)
+            .compactNullableString(metadata)
+            .noTags()
+        )
+        .noTags()
+    )
+    .noTags().body
+}
+
+const readFlexiblePartitionErrors = (reader: Reader) => {
+  const topics = reader.compactArray(() => {
+    const topic = reader.compactString()
+    const partitions = reader.compactArray(() => {
+      const answer = { partition: reader.int32(), errorCode: reader.int16() }
+      reader.tags()
+      return answer
+    })
+    reader.tags()
+    return { topic, partitions }
+  })
+  reader.tags()
+  return topics
+}
+
 export const TxnOffsetCommit: Codec<"TxnOffsetCommit"> = {
-  ...{ key: 28, name: "TxnOffsetCommit", versions, throttledFrom },
-  encode: ({ transactionalId, groupId, producerId, producerEpoch, topics }) => {
+  ...{ key: 28, name: "TxnOffsetCommit", versions: { min: 0, max: 3 }, throttledFrom },
+  isFlexible: (version) => version >= memberFrom,
+  encode: (payload, version) => {
+    if (version >= memberFrom) return encodeMembersOffsets(payload)
+    const { transactionalId, groupId, producerId, producerEpoch, topics } = payload
     const writer = new Writer().string(transactionalId).string(groupId).int64(BigInt(producerId)).int16(producerEpoch)
     return writer.array(topics, ({ topic, partitions }) =>
-      writer
-        .string(topic)
-        .array(partitions, ({ partition, offset, metadata }) =>
-          writer.int32(partition).int64(BigInt(offset)).nullableString(metadata)
-        )
+      writer.string(topic).array(partitions, ({ partition, offset, metadata }) => {
+        writer.int32(partition).int64(BigInt(offset))
+        if (version >= 2) writer.int32(unknownLeaderEpoch)
+        writer.nullableString(metadata)
+      })
     ).body
   },
-  decode: (reader) => {
+  decode: (reader, version) => {
     reader.throttle()
-    return { topics: readPartitionErrors(reader) }
+    return { topics: version >= memberFrom ? readFlexiblePartitionErrors(reader) : readPartitionErrors(reader) }
   }
 }
 

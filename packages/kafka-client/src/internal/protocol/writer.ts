@@ -78,6 +78,15 @@ export class Writer {
     return this.unsignedVarint(length + 1).#text(text, length)
   }
 
+  compactNullableString(text: string | null): this {
+    return text === null ? this.unsignedVarint(0) : this.compactString(text)
+  }
+
+  /** The id of a topic, as `Reader.uuid` reads it. */
+  uuid(id: string): this {
+    return this.raw(Buffer.from(id, "base64url"))
+  }
+
   compactArray<A>(values: ReadonlyArray<A>, write: (value: A) => void): this {
     this.unsignedVarint(values.length + 1)
     for (const value of values) write(value)

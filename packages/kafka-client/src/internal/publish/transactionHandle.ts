@@ -1,10 +1,11 @@
 /** A program's handle of one transaction. It notes every failure after which the contents of the transaction are uncertain. */
-import type { Broker, BrokerError } from "@eventbus/core"
+import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { failure } from "../../ClientFailure.ts"
+import { type ClientFailure, failure } from "../../ClientFailure.ts"
 import { producerOf } from "./producer.ts"
 import { type Epoch, type Epochs, noteIfFenced } from "./transactionEpoch.ts"
+import { type OffsetsOf, offsetsOf } from "./transactionRequests.ts"
 
 /** One transaction in progress. */
 export interface OpenTransaction {
@@ -13,19 +14,75 @@ export interface OpenTransaction {
   active: boolean
   /** The first failure after which it is unknown what is in the transaction. */
   uncertain: BrokerError.BrokerError | undefined
+  /** Why the group has refused the last offsets; undefined where it has taken them. */
+  refusal: BrokerError.BrokerError | undefined
 }
 
-/** False for failures that say that the record is not in the transaction. */
+/** Whether the group has refused the member of offsets. */
+const isRefusal = ({ _tag }: BrokerError.BrokerError): boolean =>
+  _tag === "StaleAssignment" || _tag === "RebalanceInProgress" || _tag === "InstanceFenced"
+
+/** False for failures that say that the record, or the offsets, are not in the transaction. */
 const isUncertain = (error: BrokerError.BrokerError): boolean =>
   error._tag !== "RecordTooLarge" &&
   error._tag !== "RecordRejected" &&
   error._tag !== "InvalidTopic" &&
-  error._tag !== "UnknownTopic"
+  error._tag !== "UnknownTopic" &&
+  !isRefusal(error)
 
 export const noteFailure = (epochs: Epochs, transaction: OpenTransaction, error: BrokerError.BrokerError): void => {
   noteIfFenced(epochs, error)
   if (isUncertain(error)) transaction.uncertain ??= error
 }
+
+/** The answers of a group that does not know the member any more. */
+const putOut = new Set(["UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"])
+
+/** The answers of a group that knows the member in another generation. */
+const ofOtherGeneration = new Set(["ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "REBALANCE_IN_PROGRESS"])
+
+/** The group's refusal of a member; undefined for other failures. The offsets are not in the transaction then. */
+const refusalOf = (
+  { type }: ClientFailure,
+  { groupId, groupInstanceId }: OffsetsOf,
+  offsets: ReadonlyArray<ConsumerRecord.TopicPartition>
+): BrokerError.BrokerError | undefined => {
+  if (putOut.has(type)) {
+    const partitions = offsets.map(({ topic, partition }) => ConsumerRecord.partitionKey(topic, partition))
+    return new BrokerError.StaleAssignment({ groupId, partitions })
+  }
+  if (ofOtherGeneration.has(type)) return new BrokerError.RebalanceInProgress({ groupId })
+  return type === "FENCED_INSTANCE_ID"
+    ? new BrokerError.InstanceFenced({ groupId, groupInstanceId: groupInstanceId ?? "" })
+    : undefined
+}
+
+/** Commits offsets of a group in the transaction. */
+const sendOffsets = (
+  { errors, subject }: Epochs,
+  transaction: OpenTransaction,
+  member: OffsetsOf,
+  offsets: Parameters<Broker.Transaction["sendOffsets"]>[1]
+): Effect.Effect<void, BrokerError.BrokerError> =>
+  Effect.suspend(() => {
+    const { groupId } = member
+    const { epoch } = transaction
+    epoch.requested = { ...epoch.requested, groupId }
+    const answered = Effect.matchEffect(epoch.requests.sendOffsets(member, offsets), {
+      onSuccess: () => Effect.succeed(undefined),
+      onFailure: (failed) => {
+        const refusal = refusalOf(failed, member, offsets)
+        return refusal === undefined ? Effect.fail(failed) : Effect.succeed(refusal)
+      }
+    })
+    return Effect.flatMap(
+      errors.map(answered, { ...subject, operation: "commit offsets of", groupId }),
+      (refusal): Effect.Effect<void, BrokerError.BrokerError> => {
+        transaction.refusal = refusal
+        return refusal === undefined ? Effect.void : Effect.fail(refusal)
+      }
+    )
+  })
 
 /** The port's handle of a transaction. */
 export const transactionHandle = (epochs: Epochs, transaction: OpenTransaction): Broker.Transaction => {
@@ -58,11 +115,6 @@ export const transactionHandle = (epochs: Epochs, transaction: OpenTransaction):
             })
       )
     },
-    sendOffsets: (groupId, offsets) =>
-      Effect.suspend(() => {
-        epoch.requested = { ...epoch.requested, groupId }
-        const sent = epoch.requests.sendOffsets(groupId, offsets)
-        return within(errors.map(sent, { ...subject, operation: "commit offsets of", groupId }))
-      })
+    sendOffsets: (group, offsets) => within(sendOffsets(epochs, transaction, offsetsOf(group), offsets))
   }
 }

@@ -14,14 +14,29 @@ import type { Identity } from "./partitionLog.ts"
 
 export type TransactionalOptions = Broker.TransactionalProducerOptions
 
+/** Whose offsets a transaction commits: those of a group, or of a member. */
+export interface OffsetsOf {
+  readonly groupId: string
+  readonly generationId: number
+  readonly memberId: string
+  readonly groupInstanceId: string | null
+}
+
+/** The offsets of a group whose members are not known. */
+const ofGroup = (groupId: string): OffsetsOf => ({ groupId, generationId: -1, memberId: "", groupInstanceId: null })
+
+export const offsetsOf = (group: string | Broker.ConsumerGroupMetadata): OffsetsOf =>
+  typeof group === "string" ? ofGroup(group) : { ...group, groupInstanceId: group.groupInstanceId ?? null }
+
 /** The requests of one epoch. Each is repeated while the coordinator is not ready, until the delivery timeout. */
 export interface TransactionRequests {
   readonly addPartitions: (
     partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
   ) => Effect.Effect<void, ClientFailure>
   readonly addOffsets: (groupId: string) => Effect.Effect<void, ClientFailure>
+  /** Fails with the refusal of the group where it does not know the member in this generation. */
   readonly sendOffsets: (
-    groupId: string,
+    member: OffsetsOf,
     offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }>
   ) => Effect.Effect<void, ClientFailure>
   readonly end: (outcome: "commit" | "abort") => Effect.Effect<void, ClientFailure>
@@ -104,8 +119,9 @@ export const transactionRequests = (
         yield* check(...codes.filter((code) => code !== operationNotAttempted))
       }).pipe(retryTransient(millis)),
     addOffsets: (groupId) => addOffsets(groupId).pipe(retryTransient(millis)),
-    sendOffsets: (groupId, offsets) =>
+    sendOffsets: (member, offsets) =>
       Effect.gen(function* () {
+        const { groupId } = member
         yield* addOffsets(groupId)
         const topics = byTopic(offsets, ({ partition, offset, metadata }) => ({
           partition,
@@ -113,7 +129,7 @@ export const transactionRequests = (
           metadata: metadata ?? null
         }))
         const answer = yield* cluster.askCoordinator("group", groupId, (coordinator) =>
-          call(coordinator, "TxnOffsetCommit", { ...producer, groupId, topics })
+          call(coordinator, "TxnOffsetCommit", { ...producer, ...member, topics })
         )
         yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
       }).pipe(retryTransient(millis)),

@@ -1,8 +1,8 @@
 /**
  * The port's transactional producer.
  *
- * The requests that kafkajs encodes carry no group generation (KIP-447 needs newer ones), so only the transactional id keeps a zombie out. Each input
- * partition, or each consumer, needs an id of its own.
+ * The transactional id keeps a zombie out, and so does the group where offsets are sent with the metadata of a member (KIP-447). A transaction takes in the
+ * work of one task at a time, so each input partition has an id of its own.
  */
 import type { Broker } from "@eventbus/core"
 import * as Effect from "effect/Effect"
@@ -23,7 +23,7 @@ const runTransaction =
       Effect.gen(function* () {
         const epoch = yield* restore(currentOrNew(epochs))
         epochs.current = epoch
-        const transaction: OpenTransaction = { epoch, active: true, uncertain: undefined }
+        const transaction: OpenTransaction = { epoch, active: true, uncertain: undefined, refusal: undefined }
         const certain = Effect.suspend(() =>
           transaction.uncertain === undefined ? Effect.void : Effect.fail(transaction.uncertain)
         )
@@ -31,6 +31,7 @@ const runTransaction =
           yield* restore(epoch.sender.drained)
           transaction.active = false
           yield* certain
+          if (transaction.refusal !== undefined) return yield* Effect.fail(transaction.refusal)
           yield* Effect.tapError(end(epochs, epoch, "commit"), (error) =>
             Effect.sync(() => noteFailure(epochs, transaction, error))
           )

@@ -16,6 +16,7 @@ import { Ownership } from "../group/ownership.ts"
 import { defectAsFailure } from "../wire/failures.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
 import { giveUpAll, loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
+import { makeGroupMetadata } from "./groupMetadata.ts"
 import { memberConnection, sessionSettings } from "./sessionSettings.ts"
 import { awaitTaken, discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
 import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
@@ -61,6 +62,7 @@ const commands = (session: SessionState, errors: BrokerErrors): Broker.ConsumerS
       Effect.mapError(commit(offsets), (failed) =>
         failed._tag === "ClientFailure" ? errors.of(failed, subject) : failed
       ),
+    groupMetadata: makeGroupMetadata(session),
     isUnconfirmed: membership.isUnconfirmed
   }
 }
@@ -96,6 +98,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
   /** A partition whose look-up died would wait for ever, and nobody would learn of it. */
   const diedOf = (defect: unknown) => failSession(fromThrown(defect))
 
+  const topics = noTopicsKnown()
   const session: SessionState = {
     settings,
     cluster,
@@ -103,7 +106,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
     events,
     failSession,
     fork: (effect) => void Effect.runForkWith(context)(Effect.forkIn(Effect.catchDefect(effect, diedOf), scope)),
-    fetcher: makeFetcher(cluster, settings, ownership, scope, {
+    fetcher: makeFetcher(cluster, settings, ownership, topics.topicIds, scope, {
       emit: (event) => emit({ events }, event),
       taken: awaitTaken(events),
       failSession,
@@ -115,7 +118,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       lost: () => loseAll(session),
       giveUp: Effect.suspend(() => giveUpAll(session))
     }),
-    ...noTopicsKnown()
+    ...topics
   }
 
   let isFailed = false

@@ -21,6 +21,9 @@ const unsupported = (
 /** Time for a held answer to arrive, in milliseconds. */
 const travelMillis = 5_000
 
+const isFlexible = ({ isFlexible }: Pick<Api<never, unknown>, "isFlexible">, version: number): boolean =>
+  typeof isFlexible === "function" ? isFlexible(version) : isFlexible === true
+
 /** Sends a request whose codec is not one of `codecs`. */
 export const callApi = <P, A>(node: NodeClient, api: Api<P, A>, payload: P): Effect.Effect<A, ClientFailure> =>
   Effect.suspend(() => {
@@ -30,7 +33,7 @@ export const callApi = <P, A>(node: NodeClient, api: Api<P, A>, payload: P): Eff
     return Effect.tryPromise({
       try: () =>
         node.send({
-          ...{ apiKey: api.key, apiName: api.name, apiVersion, isFlexible: api.isFlexible === true },
+          ...{ apiKey: api.key, apiName: api.name, apiVersion, isFlexible: isFlexible(api, apiVersion) },
           ...(api.heldMillis !== undefined && { timeoutMillis: api.heldMillis(payload) + travelMillis }),
           encode: () => api.encode(payload, apiVersion),
           decode: (bytes) => {

@@ -92,6 +92,22 @@ const close = (cluster: Cluster, group: ConsumerGroup, connection: Connection, s
   if (heard && session.member.groupInstanceId === undefined) group.leave(session.member)
 }
 
+/** One heartbeat, whose answer tells the session what has changed in the group. */
+const beat = (
+  cluster: Cluster,
+  group: ConsumerGroup,
+  connection: Connection,
+  session: Session,
+  timeoutMillis?: number
+): Effect.Effect<void, BrokerError.BrokerError> => {
+  const call = { operation: "heartbeat", clientId: connection.clientId, groupId: group.groupId } as const
+  const answer = Effect.sync(() => {
+    if (session.member.state === "joined") group.heartbeat(session.member)
+    session.sync()
+  })
+  return cluster.network.request(connection, call, () => answer, timeoutMillis)
+}
+
 const heartbeats = (
   cluster: Cluster,
   group: ConsumerGroup,
@@ -102,20 +118,9 @@ const heartbeats = (
   const sessionTimeoutMillis = Duration.toMillis(options.sessionTimeout ?? "45 seconds")
   const asked = Duration.toMillis(options.heartbeatInterval ?? "10 seconds")
   const intervalMillis = Math.min(asked, sessionTimeoutMillis / 3)
-  const { clientId } = connection
-  const beat = cluster.network.request(
-    connection,
-    { operation: "heartbeat", clientId, groupId: group.groupId },
-    () =>
-      Effect.sync(() => {
-        if (session.member.state === "joined") group.heartbeat(session.member)
-        session.sync()
-      }),
-    intervalMillis
-  )
   const confirmed = Effect.suspend(() => {
     const sentMillis = cluster.kernel.nowMillis()
-    return Effect.map(beat, () => {
+    return Effect.map(beat(cluster, group, connection, session, intervalMillis), () => {
       session.confirmedMillis = sentMillis
     })
   })
@@ -133,6 +138,37 @@ const paceMillis =
     const decision = cluster.faults.decide({ operation: "fetch", clientId, topic, groupId })
     const repeatMillis = decision.lost === "no" && decision.refusal === undefined ? 0 : 500
     return cluster.kernel.settings.latencyMillis.fetch + decision.delayMillis + repeatMillis
+  }
+
+/** How often a member asks for its next generation, after one was refused. */
+const askInterval = "100 millis"
+
+/** The member as transactions name it. */
+const metadataOf =
+  (
+    cluster: Cluster,
+    group: ConsumerGroup,
+    connection: Connection,
+    session: Session
+  ): Broker.ConsumerSession["groupMetadata"] =>
+  (assignments, refused) => {
+    const { groupId } = group
+    const other: Effect.Effect<Broker.ConsumerGroupMetadata, BrokerError.BrokerError> = Effect.suspend(() => {
+      const partitions = session.stale(assignments)
+      if (partitions.length > 0) return Effect.fail(new BrokerError.StaleAssignment({ groupId, partitions }))
+      const { generation: generationId, member } = session
+      const { memberId, groupInstanceId } = member
+      const isRefused = generationId === refused?.generationId && memberId === refused.memberId
+      if (!isRefused) return Effect.succeed({ groupId, generationId, memberId, groupInstanceId })
+      return Effect.andThen(
+        Effect.orElseSucceed(beat(cluster, group, connection, session), () => undefined),
+        Effect.delay(other, askInterval)
+      )
+    })
+    return Effect.timeoutOrElse(other, {
+      duration: session.member.rebalanceTimeoutMillis,
+      orElse: () => Effect.fail(new BrokerError.RebalanceInProgress({ groupId }))
+    })
   }
 
 const sessionPort = (
@@ -160,6 +196,7 @@ const sessionPort = (
         return problem ? Effect.fail(problem) : Effect.void
       })
     }),
+  groupMetadata: metadataOf(cluster, group, connection, session),
   isUnconfirmed: () => cluster.kernel.nowMillis() - session.confirmedMillis >= session.member.sessionTimeoutMillis
 })
 

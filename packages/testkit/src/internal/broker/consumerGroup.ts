@@ -159,6 +159,20 @@ export class ConsumerGroup {
     return undefined
   }
 
+  /** Why a member may not commit offsets in a transaction (KIP-447). */
+  refusalOfMember(
+    { memberId, generationId, groupInstanceId }: Broker.ConsumerGroupMetadata,
+    offsets: ReadonlyArray<TopicPartition>
+  ): BrokerError.BrokerError | undefined {
+    const { groupId } = this
+    if (this.members.has(memberId))
+      return generationId === this.generation ? undefined : new BrokerError.RebalanceInProgress({ groupId })
+    if (groupInstanceId !== undefined && this.staticMember(groupInstanceId) !== undefined)
+      return new BrokerError.InstanceFenced({ groupId, groupInstanceId })
+    const partitions = offsets.map(({ topic, partition }) => ConsumerRecord.partitionKey(topic, partition))
+    return new BrokerError.StaleAssignment({ groupId, partitions })
+  }
+
   /** Begins a new generation: computes the target assignment and starts to move partitions. */
   rebalance(): void {
     this.generation++

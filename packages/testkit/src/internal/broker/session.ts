@@ -34,6 +34,8 @@ export class Session {
   private phase: "joining" | "open" | "ended" = "joining"
   /** When the last heartbeat that was answered was sent, or the group was joined. */
   confirmedMillis: number
+  /** The group's generation, as the client knows it. */
+  generation = 0
   /** True once the client knows that it is a member. */
   private hasJoined = false
   /** Index of the cursor that is fetched next. */
@@ -64,6 +66,7 @@ export class Session {
   sync(): void {
     if (this.phase !== "open" || !this.parts.reaches()) return
     if (this.member.state === "joined") {
+      this.generation = this.parts.group.generation
       this.reportLost()
       this.reportRevoked()
       this.reportAssigned()
@@ -116,7 +119,7 @@ export class Session {
   }
 
   /** Keys of the entries whose assignment has ended as far as this session knows. */
-  stale(entries: ReadonlyArray<Broker.OffsetCommit>): ReadonlyArray<string> {
+  stale(entries: ReadonlyArray<Broker.Assignment>): ReadonlyArray<string> {
     return entries
       .filter((entry) => {
         const cursor = this.cursors.get(keyOf(entry))

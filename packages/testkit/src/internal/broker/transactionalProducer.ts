@@ -69,6 +69,7 @@ interface Opened {
 const open = (cluster: Cluster, connection: Connection, epoch: ProducerEpoch, producer: Broker.Producer): Opened => {
   let closed = false
   let problem: BrokerError.BrokerError | undefined
+  let refusal: BrokerError.BrokerError | undefined
   const over = invalidState(`this transaction of '${epoch.transactionalId}' is over`)
   const noteInterrupt = Effect.onInterrupt(() =>
     Effect.sync(() => {
@@ -79,15 +80,20 @@ const open = (cluster: Cluster, connection: Connection, epoch: ProducerEpoch, pr
   )
   const whileOpen = <A>(effect: Effect.Effect<A, BrokerError.BrokerError>): Effect.Effect<A, BrokerError.BrokerError> =>
     Effect.suspend(() => (closed ? Effect.fail(over) : noteInterrupt(effect)))
-  const sendOffsets: Broker.Transaction["sendOffsets"] = (groupId, offsets) =>
-    cluster.network.request(connection, { operation: "sendOffsets", clientId: connection.clientId, groupId }, () => {
+  const sendOffsets: Broker.Transaction["sendOffsets"] = (group, offsets) => {
+    const groupId = typeof group === "string" ? group : group.groupId
+    const call = { operation: "sendOffsets", clientId: connection.clientId, groupId } as const
+    return cluster.network.request(connection, call, () => {
       const current = cluster.transactions.current(epoch)
       if (current instanceof BrokerError.ProducerFenced) return Effect.fail(current)
+      refusal = typeof group === "string" ? undefined : cluster.group(groupId).refusalOfMember(group, offsets)
+      if (refusal !== undefined) return Effect.fail(refusal)
       for (const { topic, partition, offset, metadata = "" } of offsets) {
         current.offsets.push({ groupId, topic, partition, offset, metadata })
       }
       return Effect.void
     })
+  }
   return {
     port: {
       send: (record) => whileOpen(producer.send(record)),
@@ -98,9 +104,12 @@ const open = (cluster: Cluster, connection: Connection, epoch: ProducerEpoch, pr
           const refused = Result.fail(over)
           return Effect.forEach(records, (_, index) => Effect.sync(() => onAnswer(index, refused)), { discard: true })
         }),
-      sendOffsets: (groupId, offsets) => whileOpen(sendOffsets(groupId, offsets))
+      sendOffsets: (group, offsets) => whileOpen(sendOffsets(group, offsets))
     },
-    intact: Effect.suspend(() => (problem === undefined ? Effect.void : Effect.fail(problem))),
+    intact: Effect.suspend(() => {
+      const reason = problem ?? refusal
+      return reason === undefined ? Effect.void : Effect.fail(reason)
+    }),
     close: () => {
       closed = true
     }
