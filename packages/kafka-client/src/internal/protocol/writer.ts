@@ -78,10 +78,23 @@ export class Writer {
     return this.unsignedVarint(length + 1).#text(text, length)
   }
 
+  nullableCompactString(text: string | null): this {
+    return text === null ? this.unsignedVarint(0) : this.compactString(text)
+  }
+
   compactArray<A>(values: ReadonlyArray<A>, write: (value: A) => void): this {
     this.unsignedVarint(values.length + 1)
     for (const value of values) write(value)
     return this
+  }
+
+  nullableCompactArray<A>(values: ReadonlyArray<A> | null, write: (value: A) => void): this {
+    return values === null ? this.unsignedVarint(0) : this.compactArray(values, write)
+  }
+
+  /** The id of a topic, as `Reader.uuid` reads it. */
+  uuid(id: string): this {
+    return this.raw(Buffer.from(id, "base64url"))
   }
 
   /** An empty list of tagged fields, which ends every structure of a flexible version (KIP-482). */
