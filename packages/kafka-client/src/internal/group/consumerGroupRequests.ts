@@ -26,25 +26,22 @@ export interface Report {
 /** The member lets go by itself first. One that the coordinator removes loses everything. */
 const rebalanceGraceMillis = 2_000
 
-type Answer = Apis["ConsumerGroupHeartbeat"]["response"]
-
 const asBefore = { rebalanceTimeout: -1, topics: null }
 
 /** Joins, or stays. */
-export const sendMemberHeartbeat = Effect.fnUntraced(function* (
+export const sendMemberHeartbeat = (
   broker: NodeClient,
   options: MembershipOptions,
   { memberId, generation }: MemberIdentity,
   { owned, isWhole }: Report
-): Effect.fn.Return<Answer, ClientFailure> {
+): Effect.Effect<Apis["ConsumerGroupHeartbeat"]["response"], ClientFailure> => {
   const { groupId, groupInstanceId, rebalanceTimeoutMillis, topics } = options
-  const answer = yield* call(broker, "ConsumerGroupHeartbeat", {
+  const answer = call(broker, "ConsumerGroupHeartbeat", {
     ...{ groupId, groupInstanceId, memberId, memberEpoch: generation, owned },
     ...(isWhole ? { rebalanceTimeout: rebalanceTimeoutMillis + rebalanceGraceMillis, topics } : asBefore)
   })
-  yield* checkAnswer(answer)
-  return answer
-})
+  return Effect.tap(answer, checkAnswer)
+}
 
 /** Leaves at once. A static member says that it will be back: without that its successor is refused until its session is over. */
 export const leaveConsumerGroup = Effect.fnUntraced(function* (
@@ -53,15 +50,14 @@ export const leaveConsumerGroup = Effect.fnUntraced(function* (
   memberId: string
 ) {
   const memberEpoch = groupInstanceId === null ? leaving.forGood : leaving.forNow
+  const payload = { groupId, groupInstanceId, memberId, memberEpoch, owned: null, ...asBefore }
   const answer = yield* cluster.askCoordinator("group", groupId, (broker) =>
-    call(broker, "ConsumerGroupHeartbeat", {
-      ...{ groupId, groupInstanceId, memberId, memberEpoch, owned: null, ...asBefore }
-    })
+    call(broker, "ConsumerGroupHeartbeat", payload)
   )
   yield* checkAnswer(answer)
 })
 
-const checkAnswer = ({ errorCode, errorMessage }: Answer) => {
+const checkAnswer = ({ errorCode, errorMessage }: Apis["ConsumerGroupHeartbeat"]["response"]) => {
   const failed = failureOfCode(errorCode, errorMessage || null)
   return failed === undefined ? Effect.void : Effect.fail(failed)
 }
