@@ -1,5 +1,5 @@
 /** The requests by which a member takes part in its group in Kafka's consumer protocol (KIP-848). */
-import { type Broker, ConsumerRecord } from "@eventbus/core"
+import type { Broker, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import { type ClientFailure, failure } from "../../ClientFailure.ts"
 import type { NodeClient } from "../../Transport.ts"

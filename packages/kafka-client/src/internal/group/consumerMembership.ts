@@ -222,7 +222,6 @@ export const makeConsumerMembership = (
     isUnconfirmed: () => performance.now() - member.confirmedAt >= unconfirmedIntervals * member.intervalMillis,
     identity: () => (member.epoch === joining ? undefined : { memberId, generation: member.epoch }),
     sendCommit: (coordinator, identity, offsets) => sendMemberCommit(coordinator, options, identity, offsets),
-    leaving: () =>
-      member.isKnown ? (connected) => leaveConsumerGroup(connected, options, memberId) : undefined
+    leaving: () => (member.isKnown ? (connected) => leaveConsumerGroup(connected, options, memberId) : undefined)
   }
 }
