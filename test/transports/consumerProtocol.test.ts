@@ -160,7 +160,7 @@ KafkaSuite.shared("a group that the broker assigns", (brokers) => {
           yield* cluster.askCoordinator("group", name, (coordinator) =>
             call(coordinator, "ConsumerGroupHeartbeat", {
               ...{ groupId: name, memberId: "crashed", memberEpoch: 0, groupInstanceId: "pod-0" },
-              ...{ rebalanceTimeout: 60_000, topics: [name], owned: [] }
+              ...{ rebalanceTimeout: 60_000, topics: [name], assignor: null, owned: [] }
             })
           )
           const startedAt = performance.now()

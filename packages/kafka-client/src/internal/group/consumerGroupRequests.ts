@@ -19,26 +19,37 @@ const leaving = { forGood: -1, forNow: -2 }
 /** What the coordinator is told beside the member's epoch; null where nothing has changed. */
 export interface Report {
   readonly owned: ReadonlyArray<PartitionsOfTopic> | null
+  /** The assignor that the member asks for; null for the group's own. */
+  readonly assignor: Assignor
   /** Also everything that does not change, so that the coordinator answers with the whole assignment. */
   readonly isWhole: boolean
 }
 
+export type Assignor = "range" | null
+
+/**
+ * Kafka's default assignor shares out the partitions of all topics together: a member that joins may get those of retry topics alone, and none of the source. `range` shares out
+ * each topic by itself.
+ */
+export const assignorOf = ({ topics }: Pick<MembershipOptions, "topics">): Assignor =>
+  topics.length > 1 ? "range" : null
+
 /** The member lets go by itself first. One that the coordinator removes loses everything. */
 const rebalanceGraceMillis = 2_000
 
-const asBefore = { rebalanceTimeout: -1, topics: null }
+const asBefore = { rebalanceTimeout: -1, topics: null, assignor: null }
 
 /** Joins, or stays. */
 export const sendMemberHeartbeat = (
   broker: NodeClient,
   options: MembershipOptions,
   { memberId, generation }: MemberIdentity,
-  { owned, isWhole }: Report
+  { owned, assignor, isWhole }: Report
 ): Effect.Effect<Apis["ConsumerGroupHeartbeat"]["response"], ClientFailure> => {
   const { groupId, groupInstanceId, rebalanceTimeoutMillis, topics } = options
   const answer = call(broker, "ConsumerGroupHeartbeat", {
     ...{ groupId, groupInstanceId, memberId, memberEpoch: generation, owned },
-    ...(isWhole ? { rebalanceTimeout: rebalanceTimeoutMillis + rebalanceGraceMillis, topics } : asBefore)
+    ...(isWhole ? { rebalanceTimeout: rebalanceTimeoutMillis + rebalanceGraceMillis, topics, assignor } : asBefore)
   })
   return Effect.tap(answer, checkAnswer)
 }

@@ -16,6 +16,8 @@ import type { Apis } from "../protocol/apis.ts"
 import { isCoordinatorFailure } from "../wire/failures.ts"
 import { BrokerAssignment } from "./brokerAssignment.ts"
 import {
+  type Assignor,
+  assignorOf,
   joining,
   leaveConsumerGroup,
   refusedProtocol,
@@ -58,6 +60,7 @@ interface Member {
   failures: number
   /** When the last answered heartbeat was sent, by the monotonic clock. */
   confirmedAt: number
+  assignor: Assignor
   /** It was said that another member has this member's name. */
   hasWarned: boolean
 }
@@ -69,7 +72,7 @@ const defaultIntervalMillis = 5_000
  * The interval of a member that has just joined, or that cannot take a partition yet. The others release what it is to get at their next heartbeat, and it can only learn of that by
  * asking.
  */
-const eagerMillis = 200
+const eagerMillis = 100
 
 /** How many heartbeat intervals of silence leave a membership unconfirmed. The coordinator waits longer: by default, for nine. */
 const unconfirmedIntervals = 3
@@ -99,7 +102,8 @@ const beat = Effect.fnUntraced(function* (member: Member) {
     member.isKnown = true
     const told = isWhole || report !== member.reported ? owned : null
     const identity = { memberId, generation: member.epoch }
-    return cluster.watch(broker, sendMemberHeartbeat(broker, options, identity, { owned: told, isWhole }))
+    const { assignor } = member
+    return cluster.watch(broker, sendMemberHeartbeat(broker, options, identity, { owned: told, assignor, isWhole }))
   })
   yield* noteContact(member)
   member.reported = report
@@ -148,11 +152,24 @@ const awaitName = Effect.fnUntraced(function* (member: Member, failed: ClientFai
   yield* Effect.sleep(eagerMillis)
 })
 
+/** The brokers do not have the assignor (`group.consumer.assignors`). */
+const useGroupsAssignor = (member: Member): Effect.Effect<void> => {
+  const { groupId } = member.options
+  const line = `The brokers do not have the assignor '${member.assignor}': group '${groupId}' is assigned by their default, and a member may get partitions of retry topics alone. Add it to group.consumer.assignors.`
+  return Effect.andThen(
+    LogLine.warning(line),
+    Effect.sync(() => {
+      member.assignor = null
+    })
+  )
+}
+
 /** Recovers from failures that joining again cures. Fails with all others, and when the coordinator was silent for a session timeout. */
 const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailure) {
   if (outOfGroup.has(failed.type)) return yield* dropMembership(member)
   const silentMillis = (yield* Clock.currentTimeMillis) - member.lastContactMillis
   if (failed.type === "UNRELEASED_INSTANCE_ID") return yield* awaitName(member, failed, silentMillis)
+  if (failed.type === "UNSUPPORTED_ASSIGNOR" && member.assignor !== null) return yield* useGroupsAssignor(member)
   if (!isTransient(failed)) {
     yield* dropMembership(member)
     return yield* Effect.fail(refusedProtocol(member.options.groupId, failed) ?? failed)
@@ -206,6 +223,7 @@ export const makeConsumerMembership = (
     lastContactMillis: 0,
     failures: 0,
     confirmedAt: performance.now(),
+    assignor: assignorOf(options),
     hasWarned: false
   }
   const { memberId } = member

@@ -136,6 +136,8 @@ export interface Apis {
       /** -1: as before. */
       readonly rebalanceTimeout: number
       readonly topics: ReadonlyArray<string> | null
+      /** null: the group's own, or as before. */
+      readonly assignor: string | null
       readonly owned: ReadonlyArray<PartitionsOfTopic> | null
     }
     readonly response: ErrorCode & {

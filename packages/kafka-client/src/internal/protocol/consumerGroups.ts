@@ -10,15 +10,15 @@ const regexFrom = 1
 /** Kafka 4.0; version 0 is that of earlier releases that try the protocol. */
 export const ConsumerGroupHeartbeat: Codec<"ConsumerGroupHeartbeat"> = {
   ...{ key: 68, name: "ConsumerGroupHeartbeat", versions: { min: 0, max: 1 }, throttledFrom: 0, isFlexible: true },
-  encode: ({ groupId, memberId, memberEpoch, groupInstanceId, rebalanceTimeout, topics, owned }, version) => {
+  encode: ({ groupId, memberId, memberEpoch, groupInstanceId, ...payload }, version) => {
+    const { rebalanceTimeout, topics, assignor, owned } = payload
     const writer = new Writer().compactString(groupId).compactString(memberId).int32(memberEpoch)
     // No rack.
     writer.nullableCompactString(groupInstanceId).nullableCompactString(null).int32(rebalanceTimeout)
     writer.nullableCompactArray(topics, (topic) => writer.compactString(topic))
     if (version >= regexFrom) writer.nullableCompactString(null)
-    // No assignor: the group's own.
     return writer
-      .nullableCompactString(null)
+      .nullableCompactString(assignor)
       .nullableCompactArray(owned, ({ topicId, partitions }) =>
         writer
           .uuid(topicId)
