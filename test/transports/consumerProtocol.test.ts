@@ -1,8 +1,9 @@
 /** Groups that the broker assigns (KIP-848), on both transports: how fast a member gets its part, a live group that moves to the protocol and back, static members, and a broker without it. */
 import { assert, describe, it } from "@effect/vitest"
-import { Binding, Broker, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { Binding, Broker, type BrokerError, RetryPolicy, Route, Serde } from "@eventbus/core"
+import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
-import { Data, Effect, Exit, Fiber, Layer, Logger, Queue, Scope } from "effect"
+import { Data, Effect, Fiber, Layer, Logger, Queue } from "effect"
 import { connect } from "../../packages/kafka-client/src/internal/connection/cluster.ts"
 import { securedOptions } from "../../packages/kafka-client/src/internal/connection/security.ts"
 import { call } from "../../packages/kafka-client/src/internal/wire/requests.ts"
@@ -84,7 +85,7 @@ const typeOf = (groupId: string) =>
 const aStep = { within: "20 seconds" } as const
 
 KafkaSuite.shared("a group that the broker assigns", (brokers) => {
-  describe.each(transports)("$name", (transport) => {
+  describe.skipIf(!KafkaSuite.hasConsumerProtocol).each(transports)("$name", (transport) => {
     it.live(
       "CLN-10 a second member has its half of the partitions within 1.5 s, with a heartbeat interval of 1 s, and nothing is handled twice",
       () =>
@@ -180,23 +181,73 @@ KafkaSuite.shared("a group that the broker assigns", (brokers) => {
   })
 })
 
-describe.each(transports)("a broker without the consumer protocol ($name)", (transport) => {
-  it.live("CLN-10 CLN-18 is named, with the option, its value and what is allowed", () =>
+/** Joins, and waits for what ends the session. */
+const endOf = Effect.fnUntraced(function* (options: Broker.ConsumerOptions) {
+  const { events } = yield* (yield* Broker.Broker).consumer(options)
+  return yield* Effect.flip(Effect.forever(Queue.take(events)))
+}, Effect.scoped)
+
+const assertNamed = (error: BrokerError.BrokerError, groupId: string, reason: string): void => {
+  assert.strictEqual(error._tag, "UnexpectedBrokerError")
+  assert.include(error.message, `groupProtocol "consumer" of group '${groupId}': ${reason}`)
+  assert.include(error.message, 'allowed is "classic"')
+}
+
+const isNamed =
+  "CLN-10 CLN-18 a broker without the consumer protocol is named, with the option, its value and what is allowed"
+
+describe.each(transports)("$name", (transport) => {
+  it.live(isNamed, () =>
     Effect.gen(function* () {
-      const fake = yield* makeFakeBroker(answering)
-      const broker = yield* Broker.Broker.pipe(Effect.provide(transport.layer({ brokers: [fake.address] })))
-      const scope = yield* Scope.make()
-      const { events } = yield* broker
-        .consumer({ groupId: "billing", topics: ["orders"], groupProtocol: "consumer" })
-        .pipe(Scope.provide(scope))
-      const error = yield* Effect.flip(Queue.take(events))
-      yield* Scope.close(scope, Exit.void)
-      assert.strictEqual(error._tag, "UnexpectedBrokerError")
-      assert.include(
-        error.message,
-        `groupProtocol "consumer" of group 'billing': the broker at 127.0.0.1:${fake.port} does not speak ConsumerGroupHeartbeat`
-      )
-      assert.include(error.message, 'allowed is "classic"')
+      const { address, port } = yield* makeFakeBroker(answering)
+      const options = { groupId: "billing", topics: ["orders"], groupProtocol: "consumer" } as const
+      const error = yield* on(transport, [address], endOf(options))
+      assertNamed(error, "billing", `the broker at 127.0.0.1:${port} does not speak ConsumerGroupHeartbeat`)
     }).pipe(Effect.scoped)
   )
+})
+
+describe.skipIf(KafkaSuite.hasConsumerProtocol)("an older Kafka", () => {
+  KafkaSuite.shared("without the consumer protocol", (brokers) => {
+    it.live.each(transports)(`${isNamed} ($name)`, (transport) =>
+      Effect.gen(function* () {
+        const name = Bus.fresh("old")
+        yield* Bus.createTopic(name, 1)
+        assertNamed(yield* endOf({ groupId: name, topics: [name], groupProtocol: "consumer" }), name, "the broker")
+      }).pipe((test) => on(transport, brokers, test))
+    )
+  })
+})
+
+describe.skipIf(!KafkaSuite.hasConsumerProtocol)("brokers that move no group", () => {
+  KafkaSuite.own("to another protocol", { config: { "group.consumer.migration.policy": "disabled" } }, (it) => {
+    it.effect("CLN-12 a group with members is refused with what to set; without members it takes either protocol", () =>
+      Effect.gen(function* () {
+        const { bootstrap } = yield* RealKafka.RealKafka
+        const transport = transports[1]!
+        yield* Effect.gen(function* () {
+          const name = Bus.fresh("refused")
+          yield* Bus.createTopic(name, 2)
+          const joined = (groupProtocol: Protocol) =>
+            Effect.gen(function* () {
+              const broker = yield* Broker.Broker
+              const { events } = yield* broker.consumer({ groupId: name, topics: [name], groupProtocol })
+              const first = yield* Queue.take(events)
+              assert.strictEqual(first._tag === "Assigned" && first.partitions.length, 2)
+              assert.strictEqual(yield* typeOf(name), groupProtocol)
+            })
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              yield* joined("classic")
+              const error = yield* endOf({ groupId: name, topics: [name], groupProtocol: "consumer" })
+              assertNamed(error, name, "the group has members of the classic protocol, and the broker does not move it")
+              assert.include(error.message, "group.consumer.migration.policy")
+            })
+          )
+          yield* Effect.scoped(joined("consumer"))
+          yield* Effect.scoped(joined("classic"))
+        }).pipe((test) => on(transport, bootstrap, test))
+      })
+    )
+  })
 })

@@ -12,6 +12,7 @@ KafkaSuite.shared("a connection of its own", (brokers) => {
     clock: "live"
   })
 
+  if (!KafkaSuite.hasConsumerProtocol) return
   const consumerProtocol = Layer.effect(
     Broker.Broker,
     Effect.map(Broker.Broker, (broker) => ({
