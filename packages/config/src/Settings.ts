@@ -125,6 +125,10 @@ const common = {
     renamedFrom("maxBytesPerPartition")
   ),
   autoStartup: flag("Start on registration.").pipe(withDefault(binding.autoStartup)),
+  groupProtocol: oneOf(
+    "`group.protocol`; `consumer` (Kafka 4.0): the broker assigns, and the group has its own session timeout and heartbeat interval.",
+    Choices.binding.groupProtocol
+  ).pipe(withDefault(binding.groupProtocol)),
   staticMembership: flag("`group.instance.id` is `{binding}__{hostname}__{index}`.").pipe(
     withDefault(binding.staticMembership)
   ),

@@ -42,6 +42,7 @@ const optionKinds = {
       ...reader,
       ...Ranges.consumer,
       groupInstanceId: Ids.member,
+      groupProtocol: Kinds.oneOf(Choices.binding.groupProtocol),
       replacesGroupInstanceIds: Kinds.listOf(Ids.onWire, "a list of names"),
       partitionAssignmentStrategy: Kinds.listOf(Kinds.oneOf(AssignmentStrategy.names), "a list of protocols"),
       copartitionedTopics: Kinds.make("lists of topics, none of which stands twice", isDisjoint)

@@ -6,7 +6,7 @@
  * milliseconds), 2^53 - 1 for waits of the connector. Registering a binding refuses every setting that is out of range, all at once, with `ConfigurationValidation`.
  */
 import type * as Effect from "effect/Effect"
-import type { AssignmentStrategy } from "./Broker.ts"
+import type { AssignmentStrategy, GroupProtocol } from "./Broker.ts"
 import type * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { ExceptionClassifier } from "./Classifier.ts"
 import type { Compression, ConsumerRecord, Header } from "./ConsumerRecord.ts"
@@ -102,6 +102,8 @@ export interface CommonSettings {
   readonly fetchMaxWait?: Time
   /** Kafka: `max.partition.fetch.bytes`, 1 or more. Retry topics get at most 256 KiB, since their waiting records are held in memory. Default 1 MiB. */
   readonly maxPartitionFetchBytes?: number
+  /** Kafka: `group.protocol`. `consumer` (KIP-848, Apache Kafka 4.0): the broker assigns. It refuses `sessionTimeout`, `heartbeatInterval` and `partitionAssignmentStrategy`, which the group and the brokers configure then, and `orderingMode: "PER_KEY"`. Default `classic`. */
+  readonly groupProtocol?: GroupProtocol
   /** True sets `group.instance.id` to `{binding}__{hostname}__{index}` (KIP-345): a quick restart then causes no rebalance. A member whose name another process takes stops for good, and says so in log, snapshot and health (ruling 81). Default false. */
   readonly staticMembership?: boolean
   /**

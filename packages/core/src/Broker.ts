@@ -20,6 +20,7 @@ import type { Compression, ProducerRecord, RecordMetadata, TopicPartition } from
 import type { Admin, CommittedOffset } from "./internal/port/admin.ts"
 import type { AssignmentStrategy } from "./internal/port/assignmentStrategy.ts"
 import type { Assignment, ConsumerGroupMetadata } from "./internal/port/groupMetadata.ts"
+import type { GroupProtocol } from "./internal/port/groupProtocol.ts"
 import type { FetchedRecords, FetchOptions, MissingPosition, Reader } from "./internal/port/reader.ts"
 import type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
@@ -38,6 +39,7 @@ export type {
 } from "./internal/port/admin.ts"
 export { type AssignmentStrategy, names as assignmentStrategies } from "./internal/port/assignmentStrategy.ts"
 export type { Assignment, ConsumerGroupMetadata } from "./internal/port/groupMetadata.ts"
+export type { GroupProtocol } from "./internal/port/groupProtocol.ts"
 export type { FetchedRecords, FetchOptions, MissingPosition, Reader, ReadResult } from "./internal/port/reader.ts"
 export type { UnreadableBatch } from "./internal/port/unreadableBatch.ts"
 
@@ -47,7 +49,16 @@ export interface ConsumerOptions extends FetchOptions {
   readonly groupId: string
   /** Topics to subscribe to. A topic that does not exist (yet) is not an error of the session: it has no partitions until it does. */
   readonly topics: ReadonlyArray<string>
-  /** `group.instance.id`: static membership (KIP-345). A session that closes then does not leave the group; it must come back within `sessionTimeout`. */
+  /**
+   * `group.protocol`. `classic`: the members assign. `consumer` (KIP-848, Apache Kafka 4.0): the broker assigns, and session timeout and heartbeat interval are configurations of the
+   * group (`consumer.session.timeout.ms`, `consumer.heartbeat.interval.ms`): `sessionTimeout`, `heartbeatInterval`, `partitionAssignmentStrategy` and `copartitionedTopics` have
+   * no effect. A session on a broker without it fails with `UNSUPPORTED_VERSION`. Default `classic`.
+   */
+  readonly groupProtocol?: GroupProtocol
+  /**
+   * `group.instance.id`: static membership (KIP-345). A session that closes then does not leave the group; it must come back within `sessionTimeout`. Of two sessions with one name
+   * the older is fenced in the classic protocol; in the consumer protocol the newer one waits until the older has closed, or has expired.
+   */
   readonly groupInstanceId?: string
   /**
    * Former `group.instance.id`s of this member, such as those of the first version. Before the adapter joins with `groupInstanceId` for the first time, it removes static

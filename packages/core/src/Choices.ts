@@ -20,7 +20,8 @@ export const binding = {
   copyCompression: ["source", ...compression],
   orderingMode: ["RELAXED_IN_RETRY", "STRICT", "PER_KEY"],
   onExhausted: ["dead-letter", "halt"],
-  missingTopics: ["create", "wait", "require"]
+  missingTopics: ["create", "wait", "require"],
+  groupProtocol: ["classic", "consumer"]
 } as const
 
 /** Settings of the order per key, which `BindingOptions.PerKey` explains. */

@@ -19,6 +19,7 @@ export const binding = {
   rebalanceTimeoutMillis: 60_000,
   fetchMaxWaitMillis: 100,
   maxPartitionFetchBytes: 1_048_576,
+  groupProtocol: "classic",
   staticMembership: false,
   partitionAssignmentStrategy: ["eventbus-cooperative-sticky"],
   autoOffsetReset: "earliest",

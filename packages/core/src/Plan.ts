@@ -48,6 +48,7 @@ export const make = (binding: Binding<unknown>): Plan => {
     cluster: definition.cluster,
     groupId: definition.groupId,
     adopts: definition.adopts,
+    groupProtocol: definition.groupProtocol,
     partitionAssignmentStrategy: definition.partitionAssignmentStrategy,
     topics: Sources.of(definition).flatMap(plannedTopics),
     consumers,

@@ -10,6 +10,9 @@ import { describe, inject, it } from "vitest"
 import { type Answer, ask, type Question } from "./internal/sharedKafka.ts"
 import * as RealKafka from "./RealKafka.ts"
 
+/** Whether the brokers can assign the partitions of groups (KIP-848): Apache Kafka 4.0 and later. `KAFKA_VERSION` may name an older release. */
+export const hasConsumerProtocol = Number.parseInt(process.env["KAFKA_VERSION"] ?? "4", 10) >= 4
+
 /**
  * A suite on the run's shared Kafka: the cluster that `KAFKA_BROKERS` names, or else one plaintext broker, which starts with the first suite that needs it.
  * Other suites use it at the same time, so topics and groups need names of their own.

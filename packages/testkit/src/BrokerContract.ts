@@ -40,12 +40,13 @@ export interface Options<E> {
   readonly capabilities?: Partial<Capabilities>
 }
 
-/** The capabilities of Kafka's own Java client. */
+/** The capabilities of Kafka's own Java client, in the classic protocol. */
 export const fullCapabilities: Capabilities = {
   headerOrder: "all",
   staying: "untouched",
   handover: "released",
-  staticMembership: "supported"
+  staticMembership: "supported",
+  assignment: "members"
 }
 
 /** All outcomes, grouped by behaviour. */

@@ -3,6 +3,9 @@
  *
  * It models logs with offsets, groups with generations and transactions with markers. All time comes from Effect's `Clock`, so a `TestClock` drives
  * session timeouts and faults. Each `make` is a separate cluster.
+ *
+ * It assigns by itself, and moves each partition when its owner has released it, so `groupProtocol` changes nothing: sessions have the timeouts of their options, units go
+ * together, and the older of two static members with one name is fenced, as in Kafka's classic protocol.
  */
 import { Adapter, Broker, Kinds } from "@eventbus/core"
 import * as Context from "effect/Context"

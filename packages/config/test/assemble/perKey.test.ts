@@ -50,6 +50,7 @@ describe("the order per key in a file", () => {
         ["listener-type: BATCH", "listenerType"],
         ["retry: { consumer: separate }", "retry.consumer"],
         ["retry: { tiers: [1s, { delay: 5s, multiplier: 2 }] }", "retry.tiers[1]"],
+        ["group-protocol: consumer", "groupProtocol"],
         ["partition-assignment-strategy: [range]", "partitionAssignmentStrategy"]
       ] as const) {
         assert.deepStrictEqual(yield* paths(withOrders("ordering-mode: PER_KEY", line)), [orders(path)], line)

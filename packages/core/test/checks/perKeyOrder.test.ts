@@ -59,6 +59,11 @@ describe("the order per key", () => {
       "retry.tiers[1]: 'waits of 2000, 4000, 8000 ms'; one delay for each tier with orderingMode \"PER_KEY\": records that wait differently do not become due in the order of the topic"
     ],
     [
+      "a group that the broker assigns",
+      { groupProtocol: "consumer" },
+      'groupProtocol: \'consumer\'; "classic" with orderingMode "PER_KEY": the broker does not promise to assign a partition and its retries to the same member'
+    ],
+    [
       "the assignment protocol of another client",
       { partitionAssignmentStrategy: ["eventbus-cooperative-sticky", "range"] },
       'partitionAssignmentStrategy: ["eventbus-cooperative-sticky","range"]; ["eventbus-cooperative-sticky"] with orderingMode "PER_KEY": another protocol does not assign a partition and its retries to the same member'

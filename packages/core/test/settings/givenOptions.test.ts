@@ -70,6 +70,7 @@ const complete = {
   rebalanceTimeout: "1 minute",
   fetchMaxWait: 100,
   maxPartitionFetchBytes: 1024,
+  groupProtocol: "classic",
   staticMembership: false,
   partitionAssignmentStrategy: ["eventbus-cooperative-sticky"],
   autoOffsetReset: "earliest",

@@ -76,10 +76,14 @@ const failover: Record<string, string> = {
   "broker.heartbeat.interval.ms": "1500"
 }
 
-/** Allows the short sessions of tests. The first member of a group does not wait for others. */
+/** Allows the short sessions of tests, and gives them to groups whose sessions the broker decides (KIP-848). The first member of a group does not wait for others. */
 const groups: Record<string, string> = {
   "group.initial.rebalance.delay.ms": "0",
-  "group.min.session.timeout.ms": "1000"
+  "group.min.session.timeout.ms": "1000",
+  "group.consumer.min.session.timeout.ms": "1000",
+  "group.consumer.session.timeout.ms": "6000",
+  "group.consumer.min.heartbeat.interval.ms": "100",
+  "group.consumer.heartbeat.interval.ms": "1000"
 }
 
 const tls = (certificate: Certificate): Record<string, string> => ({

@@ -6,10 +6,13 @@ import { assert } from "vitest"
 import { admin, assertTag, eventually, eventuallyTrue, failure, type Outcome, topic, unique } from "./harness.ts"
 import { join, shared } from "./probe.ts"
 
+/** In a group that the broker assigns, members list no protocols. */
+const byMembers: Outcome["needs"] = ({ assignment }) => assignment === "members"
+
 export const assignmentStrategies: ReadonlyArray<Outcome> = [
   {
     title: "ruling 80: a member that lists an eager protocol gives up all partitions before it joins again",
-    needs: ({ handover }) => handover === "released",
+    needs: ({ assignment, handover }) => assignment === "members" && handover === "released",
     run: Effect.gen(function* () {
       const name = yield* topic(4)
       const groupId = unique("group")
@@ -40,6 +43,7 @@ export const assignmentStrategies: ReadonlyArray<Outcome> = [
   },
   {
     title: "ruling 80: the members use the first protocol that all of them list",
+    needs: byMembers,
     run: Effect.gen(function* () {
       const name = yield* topic(2)
       const groupId = unique("group")
@@ -57,6 +61,7 @@ export const assignmentStrategies: ReadonlyArray<Outcome> = [
   {
     title:
       "CLN-07 ruling 80: a group refuses a member that lists none of its protocols; the error names the group, its clients, both protocols and the next step",
+    needs: byMembers,
     run: Effect.gen(function* () {
       const name = yield* topic(2)
       const groupId = unique("group")

@@ -66,10 +66,14 @@ const splitGroup = Effect.fnUntraced(function* (onRevoked: "hold" | "release") {
   return { source, follower, options, first, second, closeFirst: Scope.close(scope, Exit.void) }
 })
 
+/** The broker knows no units. */
+const byMembers: Outcome["needs"] = ({ assignment }) => assignment === "members"
+
 export const copartitioning: ReadonlyArray<Outcome> = [
   {
     title:
       "PKO-04: one, two and three members: partition p of all topics of a unit has one owner, and units are shared evenly",
+    needs: byMembers,
     run: Effect.gen(function* () {
       const { topics, options } = yield* family(5)
       const members: Array<Probe> = []
@@ -81,7 +85,7 @@ export const copartitioning: ReadonlyArray<Outcome> = [
   },
   {
     title: "PKO-04: while members come and go, a unit is revoked as a whole, and arrives in one report",
-    needs: ({ handover }) => handover === "released",
+    needs: ({ assignment, handover }) => assignment === "members" && handover === "released",
     run: Effect.gen(function* () {
       const { topics, options } = yield* family(4)
       const first = yield* join(options)
@@ -104,8 +108,11 @@ export const copartitioning: ReadonlyArray<Outcome> = [
   {
     title:
       "PKO-04: members with units join others without: a unit waits until nobody else holds a part, and what stays is not interrupted",
-    needs: ({ staying, handover, staticMembership }) =>
-      staying === "untouched" && handover === "released" && staticMembership === "supported",
+    needs: ({ assignment, staying, handover, staticMembership }) =>
+      assignment === "members" &&
+      staying === "untouched" &&
+      handover === "released" &&
+      staticMembership === "supported",
     run: Effect.gen(function* () {
       const { source, follower, first, second, options } = yield* splitGroup("hold")
       const third = yield* join(options)
@@ -132,7 +139,7 @@ export const copartitioning: ReadonlyArray<Outcome> = [
   },
   {
     title: "PKO-04: a static member that comes back with units gets them whole, although nobody joins or leaves",
-    needs: ({ staticMembership }) => staticMembership === "supported",
+    needs: ({ assignment, staticMembership }) => assignment === "members" && staticMembership === "supported",
     run: Effect.gen(function* () {
       const { source, follower, options, closeFirst } = yield* splitGroup("release")
       yield* closeFirst
@@ -142,6 +149,7 @@ export const copartitioning: ReadonlyArray<Outcome> = [
   },
   {
     title: "PKO-04: a partition number that the source does not have is assigned by its own topic",
+    needs: byMembers,
     run: Effect.gen(function* () {
       const [source, follower] = [yield* topic(1), yield* topic(4)]
       const topics = [source, follower]

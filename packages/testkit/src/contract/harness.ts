@@ -23,6 +23,8 @@ export interface Capabilities {
   readonly handover: "released" | "at-once"
   /** Whether the client supports `group.instance.id` (KIP-345). */
   readonly staticMembership: "supported" | "none"
+  /** The side that assigns partitions: the `members` (classic protocol), or the `broker` (KIP-848). It decides which of two static members with one name goes on. */
+  readonly assignment: "members" | "broker"
 }
 
 /** One outcome of the contract: a title, and a program that dies when the outcome does not hold. */

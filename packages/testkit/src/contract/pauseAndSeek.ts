@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import { assert } from "vitest"
 import { longestWait, type Outcome, producer, publish, quietTime, record, texts, topic, unique } from "./harness.ts"
-import { join } from "./probe.ts"
+import { join, shared } from "./probe.ts"
 
 export const pauseAndSeek: ReadonlyArray<Outcome> = [
   {
@@ -164,6 +164,30 @@ export const pauseAndSeek: ReadonlyArray<Outcome> = [
       yield* probe.session.resume([at])
       yield* probe.collects(5)
       assert.strictEqual(probe.values.at(-1), "v-3")
+    })
+  },
+  {
+    title: "CLN-10: a partition that stays over a rebalance stays paused, and goes on from where seek has put it",
+    needs: ({ staying }) => staying === "untouched",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const groupId = unique("group")
+      const first = yield* join({ groupId, topics: [name] })
+      yield* first.owns(2)
+      for (const partition of [0, 1]) yield* publish(name, texts(`p${partition}`, 4), partition)
+      yield* first.collects(8)
+      const both = [0, 1].map((partition) => ({ topic: name, partition }))
+      yield* first.session.pause(both)
+      for (const at of both) yield* first.session.seek(at, 2n)
+      const second = yield* join({ groupId, topics: [name] })
+      yield* shared([first, second], [1, 1])
+      yield* quietTime
+      assert.strictEqual(first.values.length, 8)
+      const stayed = [...first.owned.values()][0]!
+      yield* first.session.resume([stayed])
+      yield* first.collects(10)
+      yield* quietTime
+      assert.deepStrictEqual(first.values.slice(8), texts(`p${stayed.partition}`, 4).slice(2))
     })
   },
   {

@@ -1,5 +1,7 @@
 /** Outcomes: members with a `groupInstanceId` (KIP-345). */
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import { assert } from "vitest"
 import { eventually, eventuallyTrue, type Outcome, quietTime, topic, unique } from "./harness.ts"
 import { failedWith, join, shared } from "./probe.ts"
@@ -56,7 +58,7 @@ export const staticMembership: ReadonlyArray<Outcome> = [
   },
   {
     title: "REB-08: of two members with one groupInstanceId the older is fenced",
-    needs: ({ staticMembership }) => staticMembership === "supported",
+    needs: ({ assignment, staticMembership }) => assignment === "members" && staticMembership === "supported",
     run: Effect.gen(function* () {
       const name = yield* topic(1)
       const options = { groupId: unique("group"), topics: [name], groupInstanceId: "twin" }
@@ -66,6 +68,26 @@ export const staticMembership: ReadonlyArray<Outcome> = [
       yield* newer.owns(1)
       yield* eventuallyTrue(() => assert.strictEqual(failedWith(older)?._tag, "InstanceFenced"))
       yield* eventually(newer.commit(name, 0, 1n))
+    })
+  },
+  {
+    title:
+      "CLN-11: of two members with one groupInstanceId the newer waits until the older has closed, and the older notices nothing",
+    needs: ({ assignment, staticMembership }) => assignment === "broker" && staticMembership === "supported",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1)
+      const options = { groupId: unique("group"), topics: [name], groupInstanceId: "twin" }
+      const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
+      const older = yield* Scope.provide(join(options), scope)
+      yield* older.owns(1)
+      const newer = yield* join(options)
+      yield* quietTime
+      yield* eventually(older.commit(name, 0, 1n))
+      assert.strictEqual(newer.owned.size, 0)
+      yield* Scope.close(scope, Exit.void)
+      yield* newer.owns(1)
+      assert.strictEqual(newer.own(name).committed, 1n)
+      assert.deepStrictEqual(older.of("Lost"), [])
     })
   }
 ]

@@ -105,6 +105,7 @@ const plainOptions = (settings: BindingSettings) => ({
   rebalanceTimeout: settings.rebalanceTimeoutMs,
   fetchMaxWait: settings.fetchMaxWaitMs,
   maxPartitionFetchBytes: settings.maxPartitionFetchBytes,
+  groupProtocol: settings.groupProtocol,
   staticMembership: settings.staticMembership,
   partitionAssignmentStrategy: settings.partitionAssignmentStrategy,
   autoOffsetReset: settings.autoOffsetReset,

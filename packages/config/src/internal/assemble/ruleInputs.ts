@@ -11,10 +11,12 @@ const tiers = ["delayMs", "multiplier", "maxDelayMs", "topicSuffix"].map((key) =
 
 /** The path of a problem, and the keys that it depends on. The first matching row counts; without a row, the problem depends on its own key. */
 const rules: ReadonlyArray<readonly [place: RegExp, causes: ReadonlyArray<string>]> = [
-  [/^sessionTimeoutMs$/, ["sessionTimeoutMs", "heartbeatIntervalMs"]],
+  [/^sessionTimeoutMs$/, ["sessionTimeoutMs", "heartbeatIntervalMs", "groupProtocol"]],
+  [/^heartbeatIntervalMs$/, ["heartbeatIntervalMs", "groupProtocol"]],
+  [/^groupProtocol$/, ["groupProtocol", "orderingMode"]],
   [/^processingOrder$/, ["processingOrder", "listenerType", "orderingMode"]],
   [/^listenerType$/, ["listenerType", "orderingMode"]],
-  [/^partitionAssignmentStrategy$/, ["partitionAssignmentStrategy", "orderingMode"]],
+  [/^partitionAssignmentStrategy$/, ["partitionAssignmentStrategy", "orderingMode", "groupProtocol"]],
   [/^onExhausted$/, ["onExhausted", "orderingMode"]],
   [/^perKey$/, ["perKey", "orderingMode"]],
   [/^adopts/, ["adopts", "groupId"]],

@@ -18,7 +18,9 @@ export const inspectGroup = (
   const { groupId, partitionAssignmentStrategy: listed } = plan
   const members = Effect.flatMap(admin.describeGroup(groupId), (group) =>
     Effect.map(orNone(OtherTopics.inspect(plan, admin, existing, group)), (otherTopics) => [
-      ...GroupProtocol.findings(listed, group),
+      ...(plan.groupProtocol === "consumer"
+        ? GroupProtocol.findingsOfBroker(group)
+        : GroupProtocol.findings(listed, group)),
       ...otherTopics
     ])
   )

@@ -91,6 +91,17 @@ export const findings = (listed: Strategies, group: GroupDescription): ReadonlyA
       )
 }
 
+/** The state of the group beside a binding with `groupProtocol: "consumer"`. */
+export const findingsOfBroker = (group: GroupDescription): ReadonlyArray<Finding> =>
+  group.type === "consumer" || group.members.length === 0
+    ? []
+    : [
+        {
+          ...{ severity: "info", code: "group-protocol", subject: group.groupId },
+          message: `Group '${group.groupId}' has ${clients(group)} in the classic protocol. The broker moves the group to the consumer protocol when the first member of this binding joins, unless group.consumer.migration.policy forbids it; the others stay in it (docs/guide/group-protocol.md).`
+        }
+      ]
+
 const quoted = (names: ReadonlyArray<string>): string => names.map((name) => `'${name}'`).join(", ")
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`

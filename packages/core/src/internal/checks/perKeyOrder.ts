@@ -79,7 +79,16 @@ const ofTiers = ({ tiers }: BindingDefinition<unknown>) =>
         )
 
 /** One member that owns a partition of the main topic owns the same partition of each retry topic. */
-const ofGroup = ({ retry, partitionAssignmentStrategy: listed }: BindingDefinition<unknown>) => [
+const ofGroup = ({ retry, groupProtocol, partitionAssignmentStrategy: listed }: BindingDefinition<unknown>) => [
+  ...(groupProtocol === "consumer"
+    ? [
+        issue(
+          "groupProtocol",
+          groupProtocol,
+          '"classic" with orderingMode "PER_KEY": the broker does not promise to assign a partition and its retries to the same member'
+        )
+      ]
+    : []),
   ...(retry.consumer === "separate"
     ? [
         issue(

@@ -1,7 +1,7 @@
 /**
  * The types of a plan.
  */
-import type { AclOperation, AssignmentStrategy } from "../../Broker.ts"
+import type { AclOperation, AssignmentStrategy, GroupProtocol } from "../../Broker.ts"
 
 export interface Plan {
   readonly binding: string
@@ -9,6 +9,8 @@ export interface Plan {
   /** The consumer group, and its former names, whose copies are its own. */
   readonly groupId: string
   readonly adopts: ReadonlyArray<string>
+  /** The protocol of its groups. */
+  readonly groupProtocol: GroupProtocol
   /** The assignment protocols that its members list in the group. */
   readonly partitionAssignmentStrategy: ReadonlyArray<AssignmentStrategy>
   readonly topics: ReadonlyArray<PlannedTopic>

@@ -15,6 +15,7 @@ import * as GivenOptions from "../settings/givenOptions.ts"
 import * as Ids from "../settings/ids.ts"
 import * as Origins from "../settings/origins.ts"
 import * as Sources from "../settings/sources.ts"
+import * as GroupSettings from "./groupSettings.ts"
 import * as PerKeyOrder from "./perKeyOrder.ts"
 import * as SourceTopics from "./sourceTopics.ts"
 
@@ -34,6 +35,7 @@ const broken = (definition: BindingDefinition<unknown>): ReadonlyArray<Configura
   ...assignmentStrategies(definition),
   ...clusterAlias(definition.cluster),
   ...heartbeats(definition),
+  ...GroupSettings.problems(definition),
   ...retryBudget(definition),
   ...ordering(definition),
   ...PerKeyOrder.problems(definition),

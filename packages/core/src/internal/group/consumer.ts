@@ -180,7 +180,7 @@ const waitingBytes = 256 * 1024
 const openSession = <R>(options: ConsumerOptions<R>) => {
   const { definition } = options
   return options.broker.consumer({
-    ...options.subscription,
+    ...{ ...options.subscription, groupProtocol: definition.groupProtocol },
     sessionTimeout: definition.sessionTimeoutMillis,
     heartbeatInterval: definition.heartbeatIntervalMillis,
     rebalanceTimeout: definition.rebalanceTimeoutMillis,

@@ -47,12 +47,14 @@ export const areKept = ({
   processingOrder,
   retry,
   tiers,
+  groupProtocol,
   partitionAssignmentStrategy
 }: ConsumerContext<unknown>["definition"]): boolean =>
   handler._tag === "PerRecord" &&
   listenerType === "SINGLE" &&
   processingOrder !== "unordered" &&
   retry.consumer === "shared" &&
+  groupProtocol === "classic" &&
   AssignmentStrategy.foreign(partitionAssignmentStrategy).length === 0 &&
   tiers.count > 0 &&
   tiers.topics.every(({ delaysMillis }) => delaysMillis.length === 1)

@@ -77,6 +77,7 @@ const choices = (options: Given) => ({
   orderingMode: options.orderingMode ?? Defaults.binding.orderingMode,
   onExhausted: options.onExhausted ?? Defaults.binding.onExhausted,
   missingTopics: options.missingTopics ?? Defaults.binding.missingTopics,
+  groupProtocol: options.groupProtocol ?? Defaults.binding.groupProtocol,
   staticMembership: options.staticMembership ?? Defaults.binding.staticMembership,
   partitionAssignmentStrategy: options.partitionAssignmentStrategy ?? Defaults.binding.partitionAssignmentStrategy,
   autoOffsetReset: options.autoOffsetReset ?? Defaults.binding.autoOffsetReset,

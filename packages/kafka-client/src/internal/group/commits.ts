@@ -1,13 +1,18 @@
 /** Commits of a session. */
 import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { type ClientFailure, failure } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
-import { sendCommit } from "../offsets/committedOffsets.ts"
 import { isCoordinatorFailure } from "../wire/failures.ts"
 import { coordinatorCache } from "./coordinatorCache.ts"
 import type { Membership } from "./membership.ts"
 import type { Ownership } from "./ownership.ts"
+
+const staleEpoch = "STALE_MEMBER_EPOCH"
+
+/** The identity of the commit is over. */
+const isOver = new Set(["ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", staleEpoch])
 
 const rebalancing = failure("REBALANCE_IN_PROGRESS", "the generation is over")
 
@@ -18,6 +23,13 @@ export const staleKeys = (ownership: Ownership, offsets: ReadonlyArray<Broker.As
       ? []
       : [ConsumerRecord.partitionKey(offset.topic, offset.partition)]
   )
+
+/** A heartbeat that changes the member's epoch is on its way while a commit names the former one. */
+const epochIsOnItsWay = {
+  schedule: Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(50)]),
+  while: (failed: ClientFailure | BrokerError.StaleAssignment) =>
+    failed._tag === "ClientFailure" && failed.type === staleEpoch
+}
 
 /** Commits for the current member. When an assignment is over, fails with `StaleAssignment` and sends nothing. */
 export const makeCommit = (cluster: Cluster, groupId: string, ownership: Ownership, membership: Membership) => {
@@ -30,19 +42,19 @@ export const makeCommit = (cluster: Cluster, groupId: string, ownership: Ownersh
       const identity = membership.identity()
       if (identity === undefined) return Effect.fail(rebalancing)
       return coordinator
-        .ask((broker) => sendCommit(broker, groupId, identity, offsets))
+        .ask((broker) => membership.sendCommit(broker, identity, offsets))
         .pipe(
           Effect.tapError((failed) =>
             Effect.sync(() => {
               if (isCoordinatorFailure(failed.type)) coordinator.forget()
               membership.heartbeatNow()
             })
-          ),
-          // The group has a newer generation, or the member is out; the member's loop finds out. The caller may retry: the retry is checked against
-          // what is owned then.
-          Effect.mapError((failed) =>
-            failed.type === "ILLEGAL_GENERATION" || failed.type === "UNKNOWN_MEMBER_ID" ? rebalancing : failed
           )
         )
-    })
+    }).pipe(
+      Effect.retry(epochIsOnItsWay),
+      // The group has a newer generation, or the member is out; the member's loop finds out. The caller may retry: the retry is checked against
+      // what is owned then.
+      Effect.mapError((failed) => (failed._tag === "ClientFailure" && isOver.has(failed.type) ? rebalancing : failed))
+    )
 }

@@ -4,19 +4,28 @@
  * The coordinator holds a JoinGroup until all members have joined, and answers the requests of one connection one at a time. A member therefore
  * has connections of its own (a `Cluster`), so that commits and fetches never wait for a rebalance.
  */
-import { Adapter } from "@eventbus/core"
+import { Adapter, type Broker } from "@eventbus/core"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { type ClientFailure, Local } from "../../ClientFailure.ts"
+import type { NodeClient } from "../../Transport.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import * as RetryBackoff from "../connection/retryBackoff.ts"
+import { sendCommit } from "../offsets/committedOffsets.ts"
 import { check, isCoordinatorFailure } from "../wire/failures.ts"
 import { type CoordinatorCache, coordinatorCache } from "./coordinatorCache.ts"
 import { checkTopics, refused, unreadable } from "./foreignMembers.ts"
 import { decideAssignments } from "./leader.ts"
 import { type Assignment, decodeAssignment } from "./memberProtocol.ts"
-import { joinGroup, type MemberIdentity, type MembershipOptions, sendHeartbeat, syncGroup } from "./memberRequests.ts"
+import {
+  joinGroup,
+  leaveGroup,
+  type MemberIdentity,
+  type MembershipOptions,
+  sendHeartbeat,
+  syncGroup
+} from "./memberRequests.ts"
 import type { Ownership } from "./ownership.ts"
 
 /** Told of changes of the membership. Called synchronously; must not throw. */
@@ -27,7 +36,12 @@ export interface MembershipListener {
   readonly lost: () => void
   /** Gives up all partitions: ends when the member owns none any more. */
   readonly giveUp: Effect.Effect<void>
+  /** The ids of the session's topics by their names, asked now. What is owned of a topic that was made again is lost before it answers. */
+  readonly topicIds: Effect.Effect<ReadonlyMap<string, string>, ClientFailure>
 }
+
+/** Leaves the group over whichever connections. */
+export type Leave = (cluster: Cluster) => Effect.Effect<void, ClientFailure>
 
 export interface Membership {
   /** Ends only with a failure that joining again does not cure. */
@@ -42,6 +56,14 @@ export interface Membership {
   readonly isUnconfirmed: () => boolean
   /** The identity whose commits the coordinator accepts now; undefined while out of the group. */
   readonly identity: () => MemberIdentity | undefined
+  /** Commits under an identity, which the coordinator refuses when it is over. */
+  readonly sendCommit: (
+    coordinator: NodeClient,
+    identity: MemberIdentity,
+    offsets: ReadonlyArray<Broker.OffsetCommit>
+  ) => Effect.Effect<void, ClientFailure>
+  /** How the member leaves when its session ends; undefined where it says nothing: it never was a member, or its protocol lets a static member stay. */
+  readonly leaving: () => Leave | undefined
 }
 
 /** The state of one member. */
@@ -277,6 +299,12 @@ export const makeMembership = (
       const limitMillis = member.joining ? sessionTimeoutMillis + rebalanceTimeoutMillis : sessionTimeoutMillis
       return performance.now() - member.confirmedAt >= limitMillis
     },
-    identity: () => (member.joined ? { memberId: member.memberId, generation: member.wireGeneration } : undefined)
+    identity: () => (member.joined ? { memberId: member.memberId, generation: member.wireGeneration } : undefined),
+    sendCommit: (broker, identity, offsets) => sendCommit(broker, options.groupId, identity, offsets),
+    leaving: () => {
+      const { lastMemberId } = member
+      const stays = lastMemberId === "" || options.groupInstanceId !== null
+      return stays ? undefined : (connected) => leaveGroup(connected, options.groupId, lastMemberId)
+    }
   }
 }

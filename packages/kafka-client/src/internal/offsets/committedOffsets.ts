@@ -2,6 +2,7 @@
 import { type Broker, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import type { NodeClient } from "../../Transport.ts"
+import type { Apis } from "../protocol/apis.ts"
 import { byTopic } from "../wire/byTopic.ts"
 import { check } from "../wire/failures.ts"
 import { call } from "../wire/requests.ts"
@@ -33,22 +34,32 @@ export const fetchCommitted = Effect.fnUntraced(function* (
   return committed
 })
 
+/** An offset to commit, for whichever assignment. */
+export interface OffsetToCommit extends ConsumerRecord.TopicPartition {
+  readonly offset: bigint
+  readonly metadata?: string
+}
+
+/** Commits as requests list them. */
+export const commitsByTopic = (offsets: ReadonlyArray<OffsetToCommit>): Apis["OffsetCommit"]["payload"]["topics"] =>
+  byTopic(offsets, ({ partition, offset, metadata }) => ({
+    partition,
+    offset: String(offset),
+    metadata: metadata ?? ""
+  }))
+
 /** Commits in one request. An empty member id with generation -1 is for groups without members. */
 export const sendCommit = Effect.fnUntraced(function* (
   coordinator: NodeClient,
   groupId: string,
   identity: { readonly memberId: string; readonly generation: number },
-  offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }>
+  offsets: ReadonlyArray<OffsetToCommit>
 ) {
   const answer = yield* call(coordinator, "OffsetCommit", {
     groupId,
     groupGenerationId: identity.generation,
     memberId: identity.memberId,
-    topics: byTopic(offsets, ({ partition, offset, metadata }) => ({
-      partition,
-      offset: String(offset),
-      metadata: metadata ?? ""
-    }))
+    topics: commitsByTopic(offsets)
   })
   yield* check(...answer.responses.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
 })

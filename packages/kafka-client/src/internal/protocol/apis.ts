@@ -40,6 +40,13 @@ interface ErrorCode {
   readonly errorCode: number
 }
 
+/** Partitions of the topic with this id. */
+export interface PartitionsOfTopic {
+  /** As Kafka's own tools print it. */
+  readonly topicId: string
+  readonly partitions: ReadonlyArray<number>
+}
+
 /** A transactional producer, as its requests name it. */
 export interface ProducerIdentity {
   readonly transactionalId: string
@@ -137,6 +144,33 @@ export interface Apis {
     /** `groupInstanceId`: removes the static member of this name, whatever its member id (KIP-345). */
     readonly payload: { readonly groupId: string; readonly memberId: string; readonly groupInstanceId?: string }
     readonly response: ErrorCode
+  }
+  readonly ConsumerGroupHeartbeat: {
+    /** Fields that are null have not changed since the last heartbeat. */
+    readonly payload: {
+      readonly groupId: string
+      readonly memberId: string
+      /** 0 joins, -1 leaves, and -2 says that a static member will be back. */
+      readonly memberEpoch: number
+      readonly groupInstanceId: string | null
+      /** -1: as before. */
+      readonly rebalanceTimeout: number
+      readonly topics: ReadonlyArray<string> | null
+      /** null: the group's own, or as before. */
+      readonly assignor: string | null
+      readonly owned: ReadonlyArray<PartitionsOfTopic> | null
+    }
+    readonly response: ErrorCode & {
+      readonly errorMessage: string
+      readonly memberEpoch: number
+      readonly heartbeatInterval: number
+      /** undefined: as before. */
+      readonly assignment: ReadonlyArray<PartitionsOfTopic> | undefined
+    }
+  }
+  readonly ConsumerGroupOffsetCommit: {
+    readonly payload: Apis["OffsetCommit"]["payload"] & { readonly groupInstanceId: string | null }
+    readonly response: Apis["OffsetCommit"]["response"]
   }
   readonly OffsetCommit: {
     readonly payload: {

@@ -91,6 +91,11 @@ export class Reader {
     return id.every((byte) => byte === 0) ? undefined : id.toString("base64url")
   }
 
+  /** A structure that may be left out; undefined where it is. */
+  optional<A>(read: () => A): A | undefined {
+    return this.int8() < 0 ? undefined : read()
+  }
+
   /** Passes over tagged fields (KIP-482). */
   tags(): void {
     for (let left = this.unsignedVarint(); left > 0; left--) {

@@ -93,6 +93,10 @@ export class Writer {
     return this
   }
 
+  nullableCompactArray<A>(values: ReadonlyArray<A> | null, write: (value: A) => void): this {
+    return values === null ? this.unsignedVarint(0) : this.compactArray(values, write)
+  }
+
   /** An empty list of tagged fields, which ends every structure of a flexible version (KIP-482). */
   noTags(): this {
     return this.#uint8(0)

@@ -3,37 +3,41 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isLocal } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
-import { leaveGroup } from "../group/memberRequests.ts"
+import type { Leave } from "../group/membership.ts"
 import { isCoordinatorFailure } from "../wire/failures.ts"
 
 /**
- * Member ids by group, of sessions that ended while no broker could be reached or accepted them. Such a member would hold its partitions for a whole
+ * How members leave, by group and member id, of sessions that ended while no broker could be reached or accepted them. Such a member would hold its partitions for a whole
  * session timeout after a broker is back, so the next session of the group removes it.
  */
-export type AbandonedMembers = Map<string, Set<string>>
+export type AbandonedMembers = Map<string, Map<string, Leave>>
 
 const retryDelay = "100 millis"
 const leaveTimeout = "2 seconds"
 
 /** Repeated for 10 seconds: a coordinator that has just come back needs a moment. */
-const removeMember = (cluster: Cluster, groupId: string, memberId: string) =>
-  Effect.retry(leaveGroup(cluster, groupId, memberId), {
+const removeMember = (cluster: Cluster, leave: Leave) =>
+  Effect.retry(leave(cluster), {
     schedule: Schedule.max([Schedule.spaced(retryDelay), Schedule.recurs(100)]),
     while: ({ type }) => isCoordinatorFailure(type)
   })
 
-const membersOf = (abandoned: AbandonedMembers, groupId: string): Set<string> => {
-  const members = abandoned.get(groupId) ?? new Set()
+const membersOf = (abandoned: AbandonedMembers, groupId: string): Map<string, Leave> => {
+  const members = abandoned.get(groupId) ?? new Map()
   abandoned.set(groupId, members)
   return members
 }
 
 /** Leaves the group. A member that cannot leave within two seconds is remembered in `abandoned`. */
-export const leaveOrRemember = (cluster: Cluster, abandoned: AbandonedMembers, groupId: string, memberId: string) => {
+export const leaveOrRemember = (
+  cluster: Cluster,
+  abandoned: AbandonedMembers,
+  { groupId, memberId, leave }: { readonly groupId: string; readonly memberId: string; readonly leave: Leave }
+) => {
   const remember = Effect.sync(() => {
-    membersOf(abandoned, groupId).add(memberId)
+    membersOf(abandoned, groupId).set(memberId, leave)
   })
-  return leaveGroup(cluster, groupId, memberId).pipe(
+  return leave(cluster).pipe(
     Effect.catch(({ type }) => (isCoordinatorFailure(type) || isLocal(type) ? remember : Effect.void)),
     // This runs in a finalizer, which is uninterruptible, and a timeout waits for what it cannot interrupt.
     Effect.interruptible,
@@ -47,8 +51,8 @@ export const removeAbandoned = (cluster: Cluster, abandoned: AbandonedMembers, g
     const members = membersOf(abandoned, groupId)
     return Effect.forEach(
       [...members],
-      (memberId) =>
-        removeMember(cluster, groupId, memberId).pipe(
+      ([memberId, leave]) =>
+        removeMember(cluster, leave).pipe(
           Effect.match({ onSuccess: () => true, onFailure: ({ type }) => !isLocal(type) }),
           Effect.tap((answered) => Effect.sync(() => answered && members.delete(memberId)))
         ),

@@ -6,29 +6,30 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import { fromThrown } from "../../ClientFailure.ts"
 import type { BrokerErrors } from "../connection/brokerErrors.ts"
-import { connect } from "../connection/cluster.ts"
+import { type Cluster, connect } from "../connection/cluster.ts"
 import { defaults } from "../connection/options.ts"
 import type { SecuredOptions } from "../connection/security.ts"
 import { makeFetcher } from "../fetch/fetcher.ts"
 import { makeCommit } from "../group/commits.ts"
-import { makeMembership } from "../group/membership.ts"
+import { makeConsumerMembership } from "../group/consumerMembership.ts"
+import { type Membership, type MembershipListener, makeMembership } from "../group/membership.ts"
 import { Ownership } from "../group/ownership.ts"
 import { defectAsFailure } from "../wire/failures.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
-import { giveUpAll, loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
+import { giveUpAll, lookUpTopicIds, loseAll, onAssigned, onTopicDeleted } from "./assignmentEvents.ts"
 import { makeGroupMetadata } from "./groupMetadata.ts"
-import { memberConnection, sessionSettings } from "./sessionSettings.ts"
+import { memberConnection, type SessionSettings, sessionSettings } from "./sessionSettings.ts"
 import { awaitTaken, discardChunks, emit, noTopicsKnown, type SessionState } from "./sessionState.ts"
 import { knownMemberId, rememberMember, removeFormer, type StaticMembers } from "./staticMembers.ts"
 import { pollTopics } from "./topicPoller.ts"
 
-/** Leaves the group. A static member stays: it is expected back. */
+/** Leaves the group. A static member of the classic protocol stays: it is expected back. */
 const leave = ({ cluster, membership, settings }: SessionState, abandoned: AbandonedMembers) =>
   Effect.suspend(() => {
-    const memberId = membership.memberId()
-    return memberId === "" || settings.groupInstanceId !== null
+    const leave = membership.leaving()
+    return leave === undefined
       ? Effect.void
-      : leaveOrRemember(cluster, abandoned, settings.groupId, memberId)
+      : leaveOrRemember(cluster, abandoned, { groupId: settings.groupId, memberId: membership.memberId(), leave })
   })
 
 /** A pause that is longer than this may have hidden that a topic was deleted. Shorter ones are frequent: a full buffer makes them. */
@@ -66,6 +67,17 @@ const commands = (session: SessionState, errors: BrokerErrors): Broker.ConsumerS
     isUnconfirmed: membership.isUnconfirmed
   }
 }
+
+const membershipOf = (
+  cluster: Cluster,
+  settings: SessionSettings,
+  ownership: Ownership,
+  statics: StaticMembers,
+  listener: MembershipListener
+): Membership =>
+  settings.groupProtocol === "consumer"
+    ? makeConsumerMembership(cluster, settings, ownership, listener)
+    : makeMembership(cluster, settings, ownership, knownMemberId(statics, settings), listener)
 
 /** The state that all sessions of a client share. */
 export interface Members {
@@ -113,10 +125,11 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       topicDeleted: (topic) => onTopicDeleted(session, topic),
       topicChanged: () => session.pollNow.openUnsafe()
     }),
-    membership: makeMembership(memberCluster, settings, ownership, knownMemberId(statics, settings), {
+    membership: membershipOf(memberCluster, settings, ownership, statics, {
       assigned: (generation, partitions) => onAssigned(session, generation, partitions),
       lost: () => loseAll(session),
-      giveUp: Effect.suspend(() => giveUpAll(session))
+      giveUp: Effect.suspend(() => giveUpAll(session)),
+      topicIds: Effect.suspend(() => lookUpTopicIds(session))
     }),
     ...topics
   }

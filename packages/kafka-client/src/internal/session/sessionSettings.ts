@@ -9,6 +9,7 @@ import type { MembershipOptions } from "../group/memberRequests.ts"
 export interface SessionSettings extends MembershipOptions, FetcherOptions {
   /** Former `group.instance.id`s of this member. */
   readonly replacesGroupInstanceIds: ReadonlyArray<string>
+  readonly groupProtocol: Broker.GroupProtocol
 }
 
 export const sessionSettings = (options: Broker.ConsumerOptions): SessionSettings => {
@@ -16,6 +17,7 @@ export const sessionSettings = (options: Broker.ConsumerOptions): SessionSetting
   return {
     groupId: options.groupId,
     groupInstanceId: options.groupInstanceId ?? null,
+    groupProtocol: options.groupProtocol ?? Defaults.binding.groupProtocol,
     replacesGroupInstanceIds: options.replacesGroupInstanceIds ?? [],
     topics: [...new Set(options.topics)],
     partitionAssignmentStrategy: options.partitionAssignmentStrategy ?? Defaults.binding.partitionAssignmentStrategy,

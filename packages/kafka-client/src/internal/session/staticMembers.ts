@@ -29,10 +29,11 @@ export const knownMemberId = ({ failed }: StaticMembers, { groupId, groupInstanc
 /** Remembers the member of a session that failed. `undefined` forgets it: the session was closed, or its name was lost, and whoever starts a new one wants the name. */
 export const rememberMember = (
   { failed }: StaticMembers,
-  { groupId, groupInstanceId }: SessionSettings,
+  { groupId, groupInstanceId, groupProtocol }: SessionSettings,
   memberId: string | undefined
 ): void => {
-  if (groupInstanceId === null) return
+  // In the consumer protocol nobody takes a name from a member: a new session is refused while another process has it.
+  if (groupInstanceId === null || groupProtocol === "consumer") return
   const key = keyOf(groupId, groupInstanceId)
   if (memberId === undefined || memberId === "") failed.delete(key)
   else failed.set(key, memberId)

@@ -1,0 +1,87 @@
+/** The requests of members in Kafka's consumer protocol (KIP-848): the heartbeat, which joins, stays and leaves, and the first OffsetCommit that takes a member epoch. */
+import { only } from "./api.ts"
+import type { Codec, PartitionsOfTopic } from "./apis.ts"
+import type { Reader } from "./reader.ts"
+import { Writer } from "./writer.ts"
+
+/** The first version with a field for a regular expression of topics, which this client leaves out. */
+const regexFrom = 1
+
+/** Kafka 4.0; version 0 is that of earlier releases that try the protocol. */
+export const ConsumerGroupHeartbeat: Codec<"ConsumerGroupHeartbeat"> = {
+  ...{ key: 68, name: "ConsumerGroupHeartbeat", versions: { min: 0, max: 1 }, throttledFrom: 0, isFlexible: true },
+  encode: ({ groupId, memberId, memberEpoch, groupInstanceId, ...payload }, version) => {
+    const { rebalanceTimeout, topics, assignor, owned } = payload
+    const writer = new Writer().compactString(groupId).compactString(memberId).int32(memberEpoch)
+    // No rack.
+    writer.compactNullableString(groupInstanceId).compactNullableString(null).int32(rebalanceTimeout)
+    writer.nullableCompactArray(topics, (topic) => writer.compactString(topic))
+    if (version >= regexFrom) writer.compactNullableString(null)
+    return writer
+      .compactNullableString(assignor)
+      .nullableCompactArray(owned, ({ topicId, partitions }) =>
+        writer
+          .uuid(topicId)
+          .compactArray(partitions, (partition) => writer.int32(partition))
+          .noTags()
+      )
+      .noTags().body
+  },
+  decode: (reader) => {
+    reader.throttle()
+    const errorCode = reader.int16()
+    const errorMessage = reader.compactString()
+    reader.compactString()
+    return {
+      ...{ errorCode, errorMessage, memberEpoch: reader.int32(), heartbeatInterval: reader.int32() },
+      assignment: reader.optional(() => readAssignment(reader))
+    }
+  }
+}
+
+const readAssignment = (reader: Reader): ReadonlyArray<PartitionsOfTopic> => {
+  const assignment = reader.compactArray(() => {
+    const topicId = reader.uuid() ?? ""
+    const partitions = reader.compactArray(() => reader.int32())
+    reader.tags()
+    return { topicId, partitions }
+  })
+  reader.tags()
+  return assignment
+}
+
+/** The leader epoch of a commit that names none. */
+const noLeaderEpoch = -1
+
+/** OffsetCommit v9 (Kafka 3.6): a group of the consumer protocol refuses older ones. */
+export const ConsumerGroupOffsetCommit: Codec<"ConsumerGroupOffsetCommit"> = {
+  ...{ key: 8, name: "OffsetCommit", versions: only(9), throttledFrom: 4, isFlexible: true },
+  encode: ({ groupId, groupGenerationId, memberId, groupInstanceId, topics }) => {
+    const writer = new Writer().compactString(groupId).int32(groupGenerationId).compactString(memberId)
+    writer.compactNullableString(groupInstanceId)
+    return writer
+      .compactArray(topics, ({ topic, partitions }) =>
+        writer
+          .compactString(topic)
+          .compactArray(partitions, ({ partition, offset, metadata }) =>
+            writer.int32(partition).int64(BigInt(offset)).int32(noLeaderEpoch).compactString(metadata).noTags()
+          )
+          .noTags()
+      )
+      .noTags().body
+  },
+  decode: (reader) => {
+    reader.throttle()
+    const responses = reader.compactArray(() => {
+      const topic = reader.compactString()
+      const partitions = reader.compactArray(() => {
+        const of = { partition: reader.int32(), errorCode: reader.int16() }
+        reader.tags()
+        return of
+      })
+      reader.tags()
+      return { topic, partitions }
+    })
+    return { responses }
+  }
+}
