@@ -59,7 +59,7 @@ export class BrokerAssignment {
     return owned
   }
 
-  /** What the member owns, as heartbeats report it. */
+  /** The partitions that the member owns, as heartbeats report them. */
   owned(): ReadonlyArray<PartitionsOfTopic> {
     return byTopicId(this.#ownership.all(), (at) => this.#takenAs.get(keyOf(at)))
   }

@@ -16,7 +16,7 @@ export const joining = 0
 /** The member epochs of a last heartbeat: a member that does not come back, and a static one that will. */
 const leaving = { forGood: -1, forNow: -2 }
 
-/** What the coordinator is told beside the member's epoch; null where nothing has changed. */
+/** A heartbeat tells this beside the member's epoch; null where nothing has changed. */
 export interface Report {
   readonly owned: ReadonlyArray<PartitionsOfTopic> | null
   /** The assignor that the member asks for; null for the group's own. */
@@ -34,7 +34,7 @@ export type Assignor = "range" | null
 export const assignorOf = ({ topics }: Pick<MembershipOptions, "topics">): Assignor =>
   topics.length > 1 ? "range" : null
 
-/** The member lets go by itself first. One that the coordinator removes loses everything. */
+/** The member releases by itself first. One that the coordinator removes loses everything. */
 const rebalanceGraceMillis = 2_000
 
 const asBefore = { rebalanceTimeout: -1, topics: null, assignor: null }

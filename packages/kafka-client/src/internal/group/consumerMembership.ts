@@ -35,7 +35,7 @@ interface Member {
   readonly options: MembershipOptions
   readonly listener: MembershipListener
   readonly coordinator: CoordinatorCache
-  /** What the broker has assigned last. */
+  /** The last assignment of the broker. */
   readonly assignment: BrokerAssignment
   /** Opens to end the wait for the next heartbeat. */
   readonly wake: Latch.Latch
@@ -48,7 +48,7 @@ interface Member {
   hasJoined: boolean
   /** Names one assignment of this session. Never decreases. */
   generation: number
-  /** What the coordinator knows of what the member owns; undefined when it is to be told everything. */
+  /** The last answered report of the owned partitions; undefined when the coordinator is to be told everything. */
   reported: string | undefined
   /** The heartbeat interval of the group, in milliseconds. */
   intervalMillis: number
@@ -233,7 +233,7 @@ export const makeConsumerMembership = (
   const heartbeatNow = () => void member.wake.openUnsafe()
   return {
     run: Effect.andThen(noteContact(member), Effect.forever(round)),
-    // What the member owns is reported at once; the broker notices by itself what there is to assign.
+    // The heartbeat reports the owned partitions; the broker notices by itself that there is more to assign.
     requestRejoin: heartbeatNow,
     heartbeatNow,
     memberId: () => (member.hasJoined ? memberId : ""),

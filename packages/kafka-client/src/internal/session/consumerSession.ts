@@ -10,9 +10,10 @@ import { type Cluster, connect } from "../connection/cluster.ts"
 import { defaults } from "../connection/options.ts"
 import type { SecuredOptions } from "../connection/security.ts"
 import { makeFetcher } from "../fetch/fetcher.ts"
+import { makeClassicMembership } from "../group/classicMembership.ts"
 import { makeCommit } from "../group/commits.ts"
 import { makeConsumerMembership } from "../group/consumerMembership.ts"
-import { type Membership, type MembershipListener, makeMembership } from "../group/membership.ts"
+import type { Membership, MembershipListener } from "../group/membership.ts"
 import { Ownership } from "../group/ownership.ts"
 import { defectAsFailure } from "../wire/failures.ts"
 import { type AbandonedMembers, leaveOrRemember, removeAbandoned } from "./abandonedMembers.ts"
@@ -73,11 +74,18 @@ const membershipOf = (
   settings: SessionSettings,
   ownership: Ownership,
   statics: StaticMembers,
-  listener: MembershipListener
-): Membership =>
-  settings.groupProtocol === "consumer"
+  session: () => SessionState
+): Membership => {
+  const listener: MembershipListener = {
+    assigned: (generation, partitions) => onAssigned(session(), generation, partitions),
+    lost: () => loseAll(session()),
+    giveUp: Effect.suspend(() => giveUpAll(session())),
+    topicIds: Effect.suspend(() => lookUpTopicIds(session()))
+  }
+  return settings.groupProtocol === "consumer"
     ? makeConsumerMembership(cluster, settings, ownership, listener)
-    : makeMembership(cluster, settings, ownership, knownMemberId(statics, settings), listener)
+    : makeClassicMembership(cluster, settings, ownership, knownMemberId(statics, settings), listener)
+}
 
 /** The state that all sessions of a client share. */
 export interface Members {
@@ -125,12 +133,7 @@ export const makeConsumerSession = Effect.fnUntraced(function* (
       topicDeleted: (topic) => onTopicDeleted(session, topic),
       topicChanged: () => session.pollNow.openUnsafe()
     }),
-    membership: membershipOf(memberCluster, settings, ownership, statics, {
-      assigned: (generation, partitions) => onAssigned(session, generation, partitions),
-      lost: () => loseAll(session),
-      giveUp: Effect.suspend(() => giveUpAll(session)),
-      topicIds: Effect.suspend(() => lookUpTopicIds(session))
-    }),
+    membership: membershipOf(memberCluster, settings, ownership, statics, () => session),
     ...topics
   }
 
