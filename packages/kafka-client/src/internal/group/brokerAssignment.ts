@@ -3,7 +3,7 @@
  * another one: a partition that is still owned under the former id is released before it is taken under the new one.
  */
 import { ConsumerRecord } from "@eventbus/core"
-import type { PartitionsOfTopic } from "../protocol/apis.ts"
+import type { PartitionsOfTopic } from "../protocol/memberApis.ts"
 import { byTopicId } from "./consumerGroupRequests.ts"
 import type { Ownership } from "./ownership.ts"
 

@@ -1,6 +1,7 @@
 /** The requests of members in Kafka's consumer protocol (KIP-848): the heartbeat, which joins, stays and leaves, and the first OffsetCommit that takes a member epoch. */
 import { only } from "./api.ts"
-import type { Codec, PartitionsOfTopic } from "./apis.ts"
+import type { Codec } from "./apis.ts"
+import type { PartitionsOfTopic } from "./memberApis.ts"
 import type { Reader } from "./reader.ts"
 import { Writer } from "./writer.ts"
 
