@@ -4,7 +4,7 @@ import { AdminWeb, Authorizer, EventBusAdmin } from "@eventbus/admin"
 import { type Binding, Broker } from "@eventbus/core"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { type Answer, callOf, eventually } from "./api.ts"
-import { canary, held } from "./parkedOrders.ts"
+import { canary, held, stranded, type WithParkedKey } from "./parkedOrders.ts"
 
 const shown = ({ status, body }: Answer) => [status, body._tag]
 const of = "/eventbus/bindings/orders"
@@ -26,7 +26,28 @@ const outsideOf = Effect.fnUntraced(function* (binding: Binding.Binding<never>, 
   return Context.get(yield* Layer.build(layer), EventBusAdmin.EventBusAdmin)
 })
 
+const lettersIn = (memory: WithParkedKey["memory"]) =>
+  Effect.map(memory.log("orders.DLT", 0), (log) => log.map(({ value }) => new TextDecoder().decode(value!)))
+
 describe("PKO-05 parked keys over HTTP", () => {
+  it.live(
+    "PKO-05 accept-loss dead-letters exactly as many stranded keys as the caller saw, and later records flow",
+    () =>
+      Effect.gen(function* () {
+        const { call, handled, memory } = yield* stranded()
+        const { body } = yield* call("GET", `${of}/parked`)
+        assert.deepStrictEqual(body.counts, { held: 0, waiting: 0, draining: 0, stranded: 1 })
+        const changed = yield* call("POST", `${of}/parked/accept-loss?keys=2&reason=INC-1204`)
+        assert.deepStrictEqual(shown(changed), [409, "StrandedKeysChanged"])
+        assert.deepStrictEqual(handled, [])
+        const accepted = yield* call("POST", `${of}/parked/accept-loss?keys=1&reason=INC-1204`)
+        assert.deepStrictEqual([accepted.status, accepted.body], [200, { keys: 1 }])
+        yield* untilHandled(handled, "c1")
+        assert.deepStrictEqual(yield* lettersIn(memory), ["a1"])
+        yield* eventually(call("GET", `${of}/parked`), ({ body: { counts } }) => counts.stranded === 0)
+      })
+  )
+
   it.live("PKO-05 a held key is listed with its record, its followers and its error", () =>
     Effect.gen(function* () {
       const { call } = yield* held()

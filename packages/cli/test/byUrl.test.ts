@@ -4,7 +4,7 @@ import { AdminWeb } from "@eventbus/admin"
 import { Binding, LetterTransform, RetryPolicy, Route, Serde } from "@eventbus/core"
 import { Effect, Fiber, Logger } from "effect"
 import { eventually, everything, Refused, start, token } from "../../admin/test/api.ts"
-import { held } from "../../admin/test/parkedOrders.ts"
+import { held, stranded } from "../../admin/test/parkedOrders.ts"
 import * as DirectOperator from "../src/internal/dlt/directOperator.ts"
 import { jsonText } from "../src/internal/text.ts"
 import { withToken } from "./eventbus.ts"
@@ -144,6 +144,29 @@ describe("eventbus --url", () => {
       ])
         assert.strictEqual((yield* parked("skip", "orders", ...args)).code, 2)
     })
+  )
+
+  it.live(
+    "PKO-05 parked accept-loss lets a partition run whose keys are stranded, where their number is as given",
+    () =>
+      Effect.gen(function* () {
+        const { context, handled, memory } = yield* stranded()
+        const url = yield* served(yield* Effect.provideContext(AdminWeb.make({ authorizer: everything }), context))
+        const parked = (command: string, ...args: ReadonlyArray<string>) =>
+          withToken(token, "parked", command, "orders", ...args, "--url", url)
+        assert.match((yield* parked("list")).out, /^1 key is parked: 0 held, 0 waiting, 0 draining, 1 stranded\n0@0 /)
+        const changed = yield* parked("accept-loss", "--keys", "2", ...why)
+        assert.deepStrictEqual([changed.code, changed.out, handled], [1, "", []])
+        assert.match(changed.err, /stranded/)
+        const accepted = yield* parked("accept-loss", "--keys", "1", ...why)
+        assert.deepStrictEqual([accepted.code, accepted.out], [0, "the loss of 1 stranded key is accepted\n"])
+        yield* eventually(
+          parked("list", "--json"),
+          ({ out }) => JSON.parse(out).keys.length === 0 && handled.length > 0
+        )
+        assert.deepStrictEqual([handled, (yield* memory.log("orders.DLT", 0)).length], [["c1"], 1])
+        assert.strictEqual((yield* parked("accept-loss", "--keys", "1", "--reason", " ")).code, 2)
+      })
   )
 
   it.live("PKO-08 parked says of a binding that does not keep the order of each key that it parks none", () =>

@@ -135,7 +135,7 @@ describe("PKO-07 records that the source has deleted behind a parked key", () =>
       assert.deepStrictEqual(handled, ["b1", "b2", "a1", "a4"])
       const [gone, ...more] = app.of("RecordsGone")
       assert.deepStrictEqual(more, [])
-      assert.deepStrictEqual([gone?.gone, gone?.cause, gone?.keys, gone?.from, gone?.to], [2n, "retention", 1, 0n, 6n])
+      assert.deepStrictEqual([gone?.gone, gone?.cause, gone?.keys, gone?.from, gone?.to], [2n, "retention", 1, 2n, 6n])
       assert.deepStrictEqual(
         gone?.behind?.map(({ key, offset }) => [text(key), offset]),
         [["a", 0n]]
@@ -162,6 +162,21 @@ describe("PKO-07 records that the source has deleted behind a parked key", () =>
     })
   )
 
+  scenario("PKO-07 the offsets of what is gone are said also where the lock of its key has moved on by then", () =>
+    Effect.gen(function* () {
+      yield* source()
+      const { binding, handled } = keyed({ perKey, fails: { a1: 1, a3: 1 } })
+      const app = yield* start(binding)
+      yield* publishKeyed("a1", "b1", "a2", "a3", "a4")
+      yield* advance("1 second")
+      yield* deleteBelow(3n)
+      yield* seconds(25)
+      assert.deepStrictEqual(handled, ["b1", "a1", "a3", "a4"])
+      const gone = app.of("RecordsGone").map(({ from, to, gone, cause, keys }) => [from, to, gone, cause, keys])
+      assert.deepStrictEqual(gone, [[2n, 5n, 1n, "retention", 1]])
+    })
+  )
+
   scenario("PKO-07 a follower that compaction has replaced is reported and counted, and the key goes on", () =>
     Effect.gen(function* () {
       yield* source()
@@ -174,7 +189,7 @@ describe("PKO-07 records that the source has deleted behind a parked key", () =>
       yield* seconds(12)
       assert.deepStrictEqual(handled, ["a1", "a3"])
       const gone = app.of("RecordsGone").map(({ from, to, gone, cause, keys }) => [from, to, gone, cause, keys])
-      assert.deepStrictEqual(gone, [[0n, 3n, 1n, "compaction", 1]])
+      assert.deepStrictEqual(gone, [[1n, 3n, 1n, "compaction", 1]])
       assert.strictEqual(yield* followersOf(app), 0)
     })
   )

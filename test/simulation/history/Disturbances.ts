@@ -10,7 +10,7 @@ type Connector = Extract<Entry, { readonly _tag: "Connector" }>
 export class Disturbances {
   /** Undefined while there was none. */
   first: string | undefined
-  /** Whether a record was left in a retry topic: one without a key that is finished behind it comes again. Keys that are done behind it move their locks. */
+  /** Whether a record was left in a retry topic: one without order that is finished behind it comes again. Keys that are done behind it move their locks. */
   leavesRetries = false
   /** Processes that stop, or are asked for a partition. */
   readonly #givingUp = new Set<string>()

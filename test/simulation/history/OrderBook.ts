@@ -10,24 +10,12 @@ import { Deletions } from "./Deletions.ts"
 import { Disturbances } from "./Disturbances.ts"
 import type { Entry, PartitionName, StoredLock } from "./History.ts"
 import { Members } from "./Members.ts"
-import type { OrderKey, OrderRecord } from "./orderRecords.ts"
+import { lateCall, type OrderKey, type OrderRecord, type Running } from "./orderRecords.ts"
 
 interface Commit {
   readonly offset: bigint
   readonly epoch: number
 }
-
-interface Running {
-  readonly process: string
-  /** The partition that the record was delivered from. */
-  readonly partition: PartitionName
-  /** Whether its partition was lost, or given up, while it ran. */
-  isLate: boolean
-  readonly records: ReadonlyArray<OrderRecord>
-}
-
-/** A call of a process that was killed. */
-const lateCall: Running = { process: "", partition: "", isLate: false, records: [] }
 
 export class OrderBook {
   readonly scenario: Scenario
@@ -78,6 +66,11 @@ export class OrderBook {
   /** Whether the dead letter that has just come is of a former owner. */
   isLateLetter(record: OrderRecord): boolean {
     return this.letters.get(record.plan.id)?.isLate === true || this.isZombie(this.appender, record)
+  }
+
+  /** Whether a process does not keep the order of each key through retry topics. */
+  isRelaxed(process: string): boolean {
+    return this.#relaxed.has(process)
   }
 
   /** The retry partitions of a main partition. */

@@ -1,5 +1,5 @@
 /**
- * Records and keys as order per key sees them.
+ * Records, keys and calls as order per key sees them.
  */
 import type { RecordPlan } from "../scenario/Scenario.ts"
 import type { PartitionName } from "./History.ts"
@@ -29,3 +29,16 @@ export interface OrderKey {
   /** The highest record that somebody has done since who had lost the partition; -1 for none. */
   zombie: number
 }
+
+/** A call of the handler that has not returned. */
+export interface Running {
+  readonly process: string
+  /** The partition that the record was delivered from. */
+  readonly partition: PartitionName
+  /** Whether its partition was lost, or given up, while it ran. */
+  isLate: boolean
+  readonly records: ReadonlyArray<OrderRecord>
+}
+
+/** A call of a process that was killed. */
+export const lateCall: Running = { process: "", partition: "", isLate: false, records: [] }

@@ -37,11 +37,15 @@ const overtaken: OrderRule["check"] = (entry, book) => {
   return undefined
 }
 
-/** No process handles two records of a key at once. */
+/**
+ * No process handles two records of a key at once. One that keeps no order does where a crash has left a lock that no commit tells of: it reads the source from before the lock, beside
+ * its retry topics.
+ */
 const parallel: OrderRule["check"] = (entry, book) => {
   if (entry._tag !== "Called") return undefined
   const [record] = handledBy(entry, book)
   if (record?.of === undefined || record.isRelaxed) return undefined
+  if (book.isRelaxed(entry.process) && book.disturbances.first !== undefined) return undefined
   for (const { process, records, isLate } of book.running.values()) {
     const other = records.find(({ of, isRelaxed }) => of === record.of && !isRelaxed)
     if (process === entry.process && other !== undefined && !isLate)
@@ -77,7 +81,9 @@ const doneBy = (entry: Entry, book: OrderBook): ReadonlyArray<OrderRecord> => {
 const twice: OrderRule["check"] = (entry, book) => {
   const { first, leavesRetries } = book.disturbances
   if (first !== undefined) return undefined
-  const again = handledBy(entry, book).find(({ isDone, of }) => isDone && (of !== undefined || !leavesRetries))
+  const again = handledBy(entry, book).find(
+    (record) => record.isDone && !(leavesRetries && book.withoutOrder.has(record))
+  )
   return again && `${nameOf(again)} is handled again, and there was no crash, lost session, fault, or failure`
 }
 
@@ -105,15 +111,17 @@ const covered: OrderRule["check"] = (entry, book) => {
   const committed = new Map(book.committed)
   for (const { topic, partition, offset, metadata } of entry.entry.offsets)
     committed.set(`${topic}/${partition}`, { offset, epoch: epochOf(metadata) })
+  const locks = new Map<PartitionName, ReadonlyMap<string, StoredLock>>()
   for (const main of book.mains()) {
     const to = committed.get(main)?.offset ?? 0n
     const best = locksOf(book, main, committed)
+    locks.set(main, best)
     for (const [name, key] of book.keys.get(main) ?? []) {
       const problem = uncovered(key, to, best.get(name), book)
       if (problem !== undefined) return problem
     }
   }
-  return uncoveredByCopies(book, committed)
+  return uncoveredByCopies(book, committed, locks)
 }
 
 /** The highest lock of each key that a new owner believes. One that is gone counts: what it kept back is reported, or has a new lock. */
@@ -129,7 +137,7 @@ const locksOf = (
     for (const lock of book.locks.get(tier) ?? []) {
       const isGone = book.deletions.isGone(tier, lock.at)
       if (lock.at < from && !isGone) continue
-      if (lock.key === null) inForce = Math.max(inForce, lock.epoch)
+      if (lock.key === null) inForce = isGone ? inForce : Math.max(inForce, lock.epoch)
       else if ((isGone || lock.epoch === inForce) && isHigher(lock, best.get(lock.key))) best.set(lock.key, lock)
     }
   }
@@ -148,19 +156,29 @@ const uncovered = (
   const open = records.find((record) => !record.isDone && !book.isLoose(record))
   if (open === undefined || open.offset >= to) return undefined
   if (lock === undefined) return `${nameOf(open)} is not done, ${to} is committed, and there is no lock of its key`
-  const from = lock.kind === "next" ? lock.offset : lock.offset + 1n
-  const isHead = lock.kind !== "next" && lock.offset === open.offset
-  const first = from > lock.next ? from : lock.next
-  if (isHead || open.offset >= first) return undefined
-  return `${nameOf(open)} is not done, ${to} is committed, and the lock of its key is ${lock.kind} at ${lock.offset}, next ${lock.next}`
+  return keeps(lock, open)
+    ? undefined
+    : `${nameOf(open)} is not done, ${to} is committed, and the lock of its key is ${lock.kind} at ${lock.offset}, next ${lock.next}`
 }
 
-/** Records that are retried without order have a copy that waits. */
-const uncoveredByCopies = (book: OrderBook, committed: OrderBook["committed"]): string | undefined => {
+/** Whether the record is the lock's, or one that follows. */
+const keeps = ({ kind, offset, next }: StoredLock, record: OrderRecord): boolean => {
+  const from = kind === "next" ? offset : offset + 1n
+  return (kind !== "next" && offset === record.offset) || record.offset >= (from > next ? from : next)
+}
+
+/** Records that are retried without order have a copy that waits, unless they follow a lock by now. */
+const uncoveredByCopies = (
+  book: OrderBook,
+  committed: OrderBook["committed"],
+  locks: ReadonlyMap<PartitionName, ReadonlyMap<string, StoredLock>>
+): string | undefined => {
   for (const record of book.withoutOrder) {
     const { plan, partition, offset, isDone } = record
     if (isDone || offset >= (committed.get(partition)?.offset ?? 0n) || book.isSaidGone(record)) continue
+    const lock = plan.key === null ? undefined : locks.get(partition)?.get(plan.key)
     const copies = book.copies.get(plan.id) ?? []
+    if (lock !== undefined && keeps(lock, record)) continue
     if (!copies.some((copy) => copy.offset >= (committed.get(copy.partition)?.offset ?? 0n)))
       return `${plan.id} (without order, in ${partition} at ${offset}) is not done, and nothing keeps it`
   }

@@ -56,6 +56,8 @@ export class Entry {
   evictedFrom: bigint | undefined = undefined
   /** The timestamp of the record at `evictedFrom`; undefined while that record is not known. */
   evictedMillis: number | undefined = undefined
+  /** From this offset on followers were in the source alone; undefined once the source has been read to its end. */
+  unreadFrom: bigint | undefined = undefined
   /** How many followers are in the source alone, of those that were seen since the unit began. */
   evictedRecords = 0
   /** Finished when the key is free, or when a higher lock is acknowledged. */

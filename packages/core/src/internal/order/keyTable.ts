@@ -25,6 +25,8 @@ interface KeyTableOptions {
 export interface Missing {
   readonly entry: Entry
   readonly records: number
+  /** None of them is below this offset. */
+  readonly from: bigint
 }
 
 export class KeyTable {
@@ -173,6 +175,7 @@ export class KeyTable {
   evict(entry: Entry, from: bigint, timestamp?: number): void {
     entry.evictedFrom = from
     entry.evictedMillis = timestamp
+    entry.unreadFrom ??= from
     this.evicted.add(entry)
   }
 
@@ -186,11 +189,12 @@ export class KeyTable {
   /** The source was read to the end: records that were seen there before, and are not there any more, do not come again. */
   #noneEvicted(entry: Entry): void {
     this.evicted.delete(entry)
-    const { evictedRecords: records } = entry
+    const { evictedRecords: records, unreadFrom: from = entry.offset } = entry
+    entry.unreadFrom = undefined
     if (records === 0) return
     entry.evictedRecords = 0
     this.followers = Math.max(0, this.followers - records)
-    this.missing.push({ entry, records })
+    this.missing.push({ entry, records, from })
   }
 
   /** The first follower in memory is dealt with. */

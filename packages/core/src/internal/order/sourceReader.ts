@@ -98,7 +98,8 @@ const reportMissing = ({ table }: Unit, hasGap: boolean, { onGone }: SourceReade
   if (missing.length === 0) return
   const entries = missing.map(({ entry }) => entry)
   onGone({
-    from: entries.reduce((least, { offset }) => BigInts.min(least, offset), entries[0]!.offset),
+    // The lock of a key may have moved on meanwhile.
+    from: missing.reduce((least, { from }) => BigInts.min(least, from), missing[0]!.from),
     to: table.mainPosition,
     records: missing.reduce((sum, { records }) => sum + records, 0),
     cause: hasGap ? "retention" : "compaction",
