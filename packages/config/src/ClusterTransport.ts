@@ -25,27 +25,29 @@ export type Transport = (typeof Choices.transport)[number]
 type MakeLayer = (options: KafkaJs.Options) => Layer.Layer<Broker.Broker>
 
 /** Bundlers take an import within a `try` for one that may be missing. */
-const load: { readonly [T in Transport]: () => Promise<MakeLayer> } = {
+const load: { readonly [T in Transport]: () => Promise<MakeLayer | EventBusError.ConfigurationValidation> } = {
   kafkajs: async () => {
     try {
       return (await import("@eventbus/kafkajs/KafkaJs")).layer
     } catch (thrown) {
-      throw reasonOf("kafkajs", thrown)
+      return orThrow("kafkajs", thrown)
     }
   },
   kafka: async () => {
     try {
       return (await import("@eventbus/kafka/Kafka")).layer
     } catch (thrown) {
-      throw reasonOf("kafka", thrown)
+      return orThrow("kafka", thrown)
     }
   }
 }
 
-const reasonOf = (transport: Transport, thrown: unknown): unknown => {
+/** The refusal of a transport whose package is not installed. Another failure is thrown on. */
+const orThrow = (transport: Transport, thrown: unknown): EventBusError.ConfigurationValidation => {
   const { code, message } = thrown as NodeJS.ErrnoException
   const isMissing = code === "ERR_MODULE_NOT_FOUND" && message.includes(`@eventbus/${transport}`)
-  return isMissing ? notInstalled(transport) : thrown
+  if (!isMissing) throw thrown
+  return notInstalled(transport)
 }
 
 const notInstalled = (transport: Transport) =>
@@ -61,10 +63,8 @@ const refusal = (...issues: ReadonlyArray<EventBusError.ConfigurationIssue>) =>
 const loaded = (transport: Transport): Effect.Effect<MakeLayer, EventBusError.ConfigurationValidation> => {
   const issues = Kinds.oneOf(Choices.transport)("transport", transport)
   if (issues.length > 0) return Effect.fail(refusal(...issues))
-  return Effect.tryPromise({ try: load[transport], catch: (thrown) => thrown }).pipe(
-    Effect.catch((reason) =>
-      reason instanceof EventBusError.ConfigurationValidation ? Effect.fail(reason) : Effect.die(reason)
-    )
+  return Effect.flatMap(Effect.promise(load[transport]), (made) =>
+    made instanceof EventBusError.ConfigurationValidation ? Effect.fail(made) : Effect.succeed(made)
   )
 }
 
