@@ -1,5 +1,5 @@
 /**
- * What lets records be handled twice, in the view of order per key: a crash, a lost session, a fault, or a failure while a partition is given up.
+ * Disturbances that let records be handled twice, in the view of order per key: a crash, a lost session, a fault, or a failure while a partition is given up.
  */
 import { topicOf } from "../scenario/retries.ts"
 import type { Scenario } from "../scenario/Scenario.ts"

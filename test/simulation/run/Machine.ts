@@ -59,7 +59,7 @@ export class Machine {
   /** Number of stops and kills that have not ended. */
   private ending = 0
   private resumes = 0
-  /** What the processes run that start from now on. */
+  /** The mode of processes that start from now on. */
   orderingMode: OrderingMode = "PER_KEY"
 
   constructor(options: MachineOptions) {

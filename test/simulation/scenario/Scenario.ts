@@ -98,7 +98,7 @@ export interface PerKeyPlan {
   readonly maxParkedBytes: number
 }
 
-/** What a deploy changes about a binding with order per key. */
+/** A deploy changes it. */
 export type OrderingMode = "PER_KEY" | "RELAXED_IN_RETRY"
 
 export interface BindingPlan {

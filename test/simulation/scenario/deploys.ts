@@ -55,7 +55,7 @@ const restart = (
 
 const hasKills = ({ actions }: Scenario): boolean => actions.some(({ _tag }) => _tag === "Kill")
 
-/** What is added comes first where it is at the same time. */
+/** Of two actions at the same time, an added one comes first. */
 const merged = (scenario: Scenario, added: ReadonlyArray<Action>): Scenario => ({
   ...scenario,
   actions: [...added, ...scenario.actions].sort((a, b) => a.atMillis - b.atMillis)

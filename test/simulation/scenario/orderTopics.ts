@@ -1,5 +1,5 @@
 /**
- * What happens to the topics of a binding with order per key while keys are parked: they grow, retention or compaction passes followers and locks, and retry topics are not as the
+ * Changes to the topics of a binding with order per key while keys are parked: they grow, retention or compaction passes followers and locks, and retry topics are not as the
  * connector makes them.
  */
 import type * as Random from "./random.ts"

@@ -13,7 +13,7 @@ const ids = new Map([
   ["b", Buffer.alloc(16, 2).toString("base64url")]
 ])
 
-/** What a request of version 13 says. */
+/** The fields of a request of version 13. */
 const read = (body: Buffer) => {
   const reader = new Reader(body)
   const limits = { replica: reader.int32(), wait: reader.int32(), minBytes: reader.int32(), maxBytes: reader.int32() }
@@ -47,13 +47,13 @@ const read = (body: Buffer) => {
   return { ...request, topics: request.topics.flat(), forgotten: request.forgotten.flat() }
 }
 
-type Trouble = "none" | "evicted" | "lost request" | "lost answer" | "no session"
+type Fault = "none" | "evicted" | "lost request" | "lost answer" | "no session"
 
 /** A node with one session at most. It answers no records. `fetched`: what it would read for the last request. */
 class Node implements NodeClient {
   readonly host = "localhost"
   readonly port = 9092
-  trouble: Trouble = "none"
+  fault: Fault = "none"
   fetched: Array<readonly [string, string]> = []
   /** How many partitions each request has named, and how many it has forgotten. */
   readonly log: Array<readonly [number, number]> = []
@@ -79,12 +79,12 @@ class Node implements NodeClient {
       this.byName++
       return { errorCode: 0, partitions: [] } as A
     }
-    const { trouble } = this
-    this.trouble = "none"
-    if (trouble === "lost request") throw lost
-    if (trouble === "evicted") this.#session = undefined
-    const answer = this.#handle(encode().bytes, trouble === "no session")
-    if (trouble === "lost answer") throw lost
+    const { fault } = this
+    this.fault = "none"
+    if (fault === "lost request") throw lost
+    if (fault === "evicted") this.#session = undefined
+    const answer = this.#handle(encode().bytes, fault === "no session")
+    if (fault === "lost answer") throw lost
     return { partitions: [], sessionId: 0, ...answer } as A
   }
 
@@ -133,7 +133,7 @@ const requests = fc.array(
       }),
       { selector: ({ topic, partition }) => `${topic}/${partition}` }
     ),
-    trouble: fc.constantFrom<Trouble>("none", "none", "none", "evicted", "lost request", "lost answer", "no session")
+    fault: fc.constantFrom<Fault>("none", "none", "none", "evicted", "lost request", "lost answer", "no session")
   }),
   { minLength: 1, maxLength: 20 }
 )
@@ -144,10 +144,10 @@ describe("CLN-13 fetch sessions", () => {
       fc.assert(
         fc.asyncProperty(requests, async (all) => {
           const [node, session] = [new Node(), new FetchSession()]
-          for (const { positions, trouble } of all) {
-            node.trouble = trouble
+          for (const { positions, fault } of all) {
+            node.fault = fault
             const result = await Effect.runPromise(Effect.result(fetchWith(node, session, positions)))
-            assert.strictEqual(Result.isFailure(result), trouble.startsWith("lost"))
+            assert.strictEqual(Result.isFailure(result), fault.startsWith("lost"))
             if (Result.isSuccess(result)) assert.deepStrictEqual([...node.fetched].sort(), wanted(positions))
           }
         })
@@ -168,7 +168,7 @@ describe("CLN-13 fetch sessions", () => {
         [0, 1],
         [0, 0]
       ])
-      node.trouble = "evicted"
+      node.fault = "evicted"
       yield* fetchWith(node, session, [at("a", 0, 6)])
       assert.deepStrictEqual(node.log.slice(4), [
         [1, 1],

@@ -98,8 +98,19 @@ export const ofConsumer = (options: UnitsOptions): Effect.Effect<Units | undefin
     return make(options, retentions)
   })
 
+/** The parts fetch, in a unit or by themselves. */
+const goOn = (seat: UnitParts, unit: Unit | undefined): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    seat.release(unit)
+    const fetched = Effect.forEach(seat.parts.values(), (partition) => partition.syncFetch, { discard: true })
+    return Effect.andThen(
+      fetched,
+      Effect.sync(() => seat.isReady())
+    )
+  })
+
 const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units => {
-  const { context, broker } = options
+  const { context, broker, counts } = options
   const { definition } = context
   const seats = new Map<string, UnitParts>()
   const isAsked = definition.orderingMode === "PER_KEY"
@@ -109,7 +120,6 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
   const beyond = new Set<string>()
   const { maxParkedBytes, maxParkedKeys } = definition.perKey
   const shared: Shared = { bodies: { bytes: 0, most: maxParkedBytes }, parkedRoom: new ParkedRoom(maxParkedKeys) }
-  const { counts } = options
 
   const keyOf = ({ topic, partition }: TopicPartition): string =>
     partitionKey(Sources.ofTopic(definition, topic).topic, partition)
@@ -131,17 +141,11 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
   }
 
   /** The parts go on without a unit. */
-  const release = (seat: UnitParts): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      beyond.add(seat.key)
-      if (seats.get(seat.key) === seat) seats.delete(seat.key)
-      seat.release(undefined)
-      const fetched = Effect.forEach(seat.parts.values(), (partition) => partition.syncFetch, { discard: true })
-      return Effect.andThen(
-        fetched,
-        Effect.sync(() => seat.isReady())
-      )
-    })
+  const release = Effect.fnUntraced(function* (seat: UnitParts) {
+    beyond.add(seat.key)
+    if (seats.get(seat.key) === seat) seats.delete(seat.key)
+    yield* goOn(seat, undefined)
+  })
 
   const run = Effect.fnUntraced(function* (seat: UnitParts, missing: ReadonlyArray<string>) {
     if (missing.length > 0) return
@@ -149,16 +153,13 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
     const elapsedMillis = Clocks.stopwatch(context.clock)
     const unit = yield* beginUnit(options, seat, { ...shared, retentions })
     counts.begun.observe(elapsedMillis())
-    const { main, tiers } = unit.options
     const isNeeded = isAsked || unit.table.size > 0
     if (!isNeeded) {
       // No key is parked, and none will be: the partitions go on by themselves.
       required.delete(seat.key)
       seats.delete(seat.key)
     }
-    seat.release(isNeeded ? unit : undefined)
-    yield* Effect.forEach([main, ...tiers], (partition) => partition.syncFetch, { discard: true })
-    seat.isReady()
+    yield* goOn(seat, isNeeded ? unit : undefined)
   })
 
   return {
@@ -170,8 +171,7 @@ const make = (options: UnitsOptions, retentions: Retentions.Retentions): Units =
     join: (partition) =>
       Effect.suspend(() => {
         const seat = take(partition)
-        const topics = topicsOf(definition, seat.source)
-        const missing = topics.filter((topic) => !seat.parts.has(topic))
+        const missing = topicsOf(definition, seat.source).filter((topic) => !seat.parts.has(topic))
         seat.waitsFor(missing, context.clock.currentTimeMillisUnsafe())
         const alone = Effect.flatMap(BeyondSource.isFound(broker, seat), () => release(seat))
         return Effect.andThen(run(seat, missing), Effect.raceFirst(seat.ready, alone))

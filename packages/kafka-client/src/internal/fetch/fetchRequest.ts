@@ -55,7 +55,7 @@ export const requestedPartitions = (
 const positions = (partitions: ReadonlyArray<FetchedFrom>) =>
   byTopic(partitions, ({ partition, offset, maxBytes }) => ({ partition, fetchOffset: offset, maxBytes }))
 
-/** What every fetch says. `maxWaitTime`: how long the node may hold it while there are no data, in milliseconds. */
+/** The fields that are in every fetch. `maxWaitTime`: how long the node may hold it while there are no data, in milliseconds. */
 const limits = (isolation: IsolationLevel, maxWaitTime: number) => ({
   ...{ maxWaitTime, minBytes: 1, maxBytes: maxBytesPerFetch },
   isolationLevel: isolationCode(isolation)

@@ -27,7 +27,7 @@ export class FetchSession {
   /** 0 while the node has no session for this client. */
   #id = 0
   #epoch = 0
-  /** What the node knows, by partition key. */
+  /** The partitions as the node knows them, by partition key. */
   #known: ReadonlyMap<string, FetchedFrom> = new Map()
 
   /** Whether the next request names changes only. */
