@@ -266,7 +266,7 @@ describe("a binding (TST-06: single adapter)", () => {
       yield* Effect.provideService(start(plain, set), Broker.Broker, service)
       assert.deepStrictEqual(consumers[0], {
         ...{ groupId: "billing", topics: ["orders"], isolationLevel: "read_committed" },
-        partitionAssignmentStrategy: ["eventbus-cooperative-sticky"],
+        ...{ groupProtocol: "classic", partitionAssignmentStrategy: ["eventbus-cooperative-sticky"] },
         ...{ sessionTimeout: 45_000, heartbeatInterval: 10_000, rebalanceTimeout: 60_000 },
         ...{
           fetchMaxWait: 100,
@@ -280,7 +280,7 @@ describe("a binding (TST-06: single adapter)", () => {
       assert.match(replacesGroupInstanceIds.join(), /^other-.+-0$/)
       assert.deepStrictEqual(options, {
         ...{ groupId: "other", topics: ["other"], isolationLevel: "read_uncommitted" },
-        partitionAssignmentStrategy: ["range"],
+        ...{ groupProtocol: "classic", partitionAssignmentStrategy: ["range"] },
         ...{ sessionTimeout: 30_000, heartbeatInterval: 9_000, rebalanceTimeout: 20_000 },
         ...{ fetchMaxWait: 50, maxPartitionFetchBytes: 1_000, maxRecordBytes: 5_000, maxBytesByTopic: new Map() }
       })
