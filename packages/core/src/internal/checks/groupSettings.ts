@@ -12,7 +12,16 @@ const refused = (path: string, found: unknown, allowed: string, reason: string):
   allowed: `${allowed} with groupProtocol "consumer": ${reason}`
 })
 
-const ofGroup = (name: string) => `the group configures it (${name}, and group.${name} of the brokers)`
+/** A time of the binding that the group configures as `consumer.{name}`. */
+const timing = (
+  path: string,
+  foundMillis: number,
+  defaultMillis: number,
+  name: string
+): ReadonlyArray<ConfigurationIssue> => {
+  const reason = `the group configures it (consumer.${name}, and group.consumer.${name} of the brokers)`
+  return foundMillis === defaultMillis ? [] : [refused(path, `${foundMillis} ms`, "the default", reason)]
+}
 
 /** Empty for a binding of the classic protocol. */
 export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<ConfigurationIssue> => {
@@ -20,26 +29,13 @@ export const problems = (definition: BindingDefinition<unknown>): ReadonlyArray<
   const listed = definition.partitionAssignmentStrategy
   const isOwn = listed.length === 1 && listed[0] === partitionAssignmentStrategy[0]
   return [
-    ...(definition.sessionTimeoutMillis === sessionTimeoutMillis
-      ? []
-      : [
-          refused(
-            "sessionTimeout",
-            `${definition.sessionTimeoutMillis} ms`,
-            "the default",
-            ofGroup("consumer.session.timeout.ms")
-          )
-        ]),
-    ...(definition.heartbeatIntervalMillis === heartbeatIntervalMillis
-      ? []
-      : [
-          refused(
-            "heartbeatInterval",
-            `${definition.heartbeatIntervalMillis} ms`,
-            "the default",
-            ofGroup("consumer.heartbeat.interval.ms")
-          )
-        ]),
+    ...timing("sessionTimeout", definition.sessionTimeoutMillis, sessionTimeoutMillis, "session.timeout.ms"),
+    ...timing(
+      "heartbeatInterval",
+      definition.heartbeatIntervalMillis,
+      heartbeatIntervalMillis,
+      "heartbeat.interval.ms"
+    ),
     ...(isOwn
       ? []
       : [

@@ -5,15 +5,13 @@
  * has connections of its own (a `Cluster`), so that commits and fetches never wait for a rebalance.
  */
 import { Adapter } from "@eventbus/core"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import { type ClientFailure, Local } from "../../ClientFailure.ts"
+import type { ClientFailure } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
-import * as RetryBackoff from "../connection/retryBackoff.ts"
 import { sendCommit } from "../offsets/committedOffsets.ts"
-import { check, isCoordinatorFailure } from "../wire/failures.ts"
-import { type CoordinatorCache, coordinatorCache } from "./coordinatorCache.ts"
+import { check } from "../wire/failures.ts"
+import { awaitCoordinator, type Contact, coordinatorCache, isTransient, noteContact } from "./coordinatorCache.ts"
 import { checkTopics, refused, unreadable } from "./foreignMembers.ts"
 import { decideAssignments } from "./leader.ts"
 import { type Assignment, decodeAssignment } from "./memberProtocol.ts"
@@ -22,12 +20,11 @@ import type { Membership, MembershipListener } from "./membership.ts"
 import type { Ownership } from "./ownership.ts"
 
 /** The state of one member. */
-interface Member {
+interface Member extends Contact {
   readonly cluster: Cluster
   readonly options: MembershipOptions
   readonly ownership: Ownership
   readonly listener: MembershipListener
-  readonly coordinator: CoordinatorCache
   /** It lists an eager protocol, and owns nothing while it joins. */
   readonly isEager: boolean
   /** Opens to end the wait for the next heartbeat. */
@@ -45,10 +42,6 @@ interface Member {
   incomplete: boolean
   /** True when a member of the group is eager, this one or another. */
   hasEager: boolean
-  /** Epoch milliseconds of the coordinator's last answer. */
-  lastContactMillis: number
-  /** Failures since then. */
-  failures: number
   /** When the last answered heartbeat was sent, or the last join was answered, by the monotonic clock: the coordinator expires the member from then on. */
   confirmedAt: number
   /** While a join is out, the coordinator waits for the other members instead. */
@@ -64,14 +57,6 @@ const eagerMillis = 1_000
 const rebalanceInProgress = 27
 
 const outOfGroup = new Set(["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"])
-
-const isTransient = ({ type }: ClientFailure): boolean => isCoordinatorFailure(type) || type === Local.timeout
-
-const noteContact = (member: Member): Effect.Effect<void> =>
-  Effect.map(Clock.currentTimeMillis, (now) => {
-    member.lastContactMillis = now
-    member.failures = 0
-  })
 
 /** The coordinator has answered; fails when the answer is an error. */
 const answered = (member: Member, errorCode: number): Effect.Effect<void, ClientFailure> =>
@@ -151,9 +136,6 @@ const dropMembership = (member: Member): Effect.Effect<void> =>
     member.listener.lost()
   })
 
-/** The cluster names another coordinator. It knows the member, and waits a whole session timeout for its next heartbeat. */
-const namesAnother = new Set(["NOT_COORDINATOR", "NOT_COORDINATOR"])
-
 /** Recovers from failures that joining again cures. Fails with all others, and when the coordinator was silent for a session timeout. */
 const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailure) {
   if (failed.type === "REBALANCE_IN_PROGRESS") return
@@ -162,14 +144,9 @@ const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailu
     yield* dropMembership(member)
     return yield* Effect.fail(failed)
   }
-  member.coordinator.forget()
-  const sessions = namesAnother.has(failed.type) ? 2 : 1
-  const silentMillis = (yield* Clock.currentTimeMillis) - member.lastContactMillis
-  if (silentMillis > sessions * member.options.sessionTimeoutMillis) {
-    yield* dropMembership(member)
-    return yield* Effect.fail(failed)
-  }
-  yield* Effect.sleep(RetryBackoff.delayMillis(member.failures++))
+  // Where the cluster names another coordinator, that one knows the member, and waits a whole session timeout for its next heartbeat.
+  const sessions = failed.type === "NOT_COORDINATOR" ? 2 : 1
+  yield* awaitCoordinator(member, failed, sessions * member.options.sessionTimeoutMillis, dropMembership(member))
 })
 
 /** One heartbeat. Fails when the member has to join again. */

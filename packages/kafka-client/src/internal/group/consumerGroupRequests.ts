@@ -7,6 +7,7 @@ import type { Cluster } from "../connection/cluster.ts"
 import { commitsByTopic } from "../offsets/committedOffsets.ts"
 import type { Apis } from "../protocol/apis.ts"
 import type { PartitionsOfTopic } from "../protocol/memberApis.ts"
+import { byTopic } from "../wire/byTopic.ts"
 import { check, failureOfCode } from "../wire/failures.ts"
 import { call } from "../wire/requests.ts"
 import type { MemberIdentity, MembershipOptions } from "./memberRequests.ts"
@@ -94,13 +95,12 @@ export const byTopicId = (
   idOf: (partition: ConsumerRecord.TopicPartition) => string | undefined
 ): ReadonlyArray<PartitionsOfTopic> => {
   const known = partitions.flatMap((at) => {
-    const topicId = idOf(at)
-    return topicId === undefined ? [] : [{ topicId, partition: at.partition }]
+    const topic = idOf(at)
+    return topic === undefined ? [] : [{ topic, partition: at.partition }]
   })
-  return Array.from(
-    Map.groupBy(known, ({ topicId }) => topicId),
-    ([topicId, of]) => ({ topicId, partitions: of.map(({ partition }) => partition).sort((a, b) => a - b) })
-  ).sort((a, b) => (a.topicId < b.topicId ? -1 : 1))
+  return byTopic(known, ({ partition }) => partition)
+    .map(({ topic, partitions }) => ({ topicId: topic, partitions: partitions.toSorted((a, b) => a - b) }))
+    .sort((a, b) => (a.topicId < b.topicId ? -1 : 1))
 }
 
 /** The broker has no groups of the consumer protocol, or lets this member have none. The text names the option, its value, and what is allowed. */

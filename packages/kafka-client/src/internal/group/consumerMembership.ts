@@ -6,14 +6,11 @@
  */
 import { randomUUID } from "node:crypto"
 import { LogLine } from "@eventbus/core"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import { type ClientFailure, failure, Local } from "../../ClientFailure.ts"
+import { type ClientFailure, failure } from "../../ClientFailure.ts"
 import type { Cluster } from "../connection/cluster.ts"
-import * as RetryBackoff from "../connection/retryBackoff.ts"
 import type { Apis } from "../protocol/apis.ts"
-import { isCoordinatorFailure } from "../wire/failures.ts"
 import { BrokerAssignment } from "./brokerAssignment.ts"
 import {
   type Assignor,
@@ -24,17 +21,23 @@ import {
   sendMemberCommit,
   sendMemberHeartbeat
 } from "./consumerGroupRequests.ts"
-import { type CoordinatorCache, coordinatorCache } from "./coordinatorCache.ts"
+import {
+  awaitCoordinator,
+  type Contact,
+  coordinatorCache,
+  isTransient,
+  noteContact,
+  silentMillis
+} from "./coordinatorCache.ts"
 import type { MembershipOptions } from "./memberRequests.ts"
 import type { Membership, MembershipListener } from "./membership.ts"
 import type { Ownership } from "./ownership.ts"
 
 /** The state of one member. */
-interface Member {
+interface Member extends Contact {
   readonly cluster: Cluster
   readonly options: MembershipOptions
   readonly listener: MembershipListener
-  readonly coordinator: CoordinatorCache
   /** The last assignment of the broker. */
   readonly assignment: BrokerAssignment
   /** Opens to end the wait for the next heartbeat. */
@@ -54,10 +57,6 @@ interface Member {
   intervalMillis: number
   /** Until when a member that has joined asks often, by the monotonic clock. */
   eagerUntil: number
-  /** Epoch milliseconds of the coordinator's last answer. */
-  lastContactMillis: number
-  /** Failures since then. */
-  failures: number
   /** When the last answered heartbeat was sent, by the monotonic clock. */
   confirmedAt: number
   assignor: Assignor
@@ -81,14 +80,6 @@ const unconfirmedIntervals = 3
 const longestSessionMillis = 65_000
 
 const outOfGroup = new Set(["UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"])
-
-const isTransient = ({ type }: ClientFailure): boolean => isCoordinatorFailure(type) || type === Local.timeout
-
-const noteContact = (member: Member): Effect.Effect<void> =>
-  Effect.map(Clock.currentTimeMillis, (now) => {
-    member.lastContactMillis = now
-    member.failures = 0
-  })
 
 /** One heartbeat, and what its answer changes. */
 const beat = Effect.fnUntraced(function* (member: Member) {
@@ -143,12 +134,12 @@ const dropMembership = (member: Member): Effect.Effect<void> =>
   })
 
 /** Another member has the name. It may be this member's former process, which crashed; the coordinator gives the name away when its session is over. */
-const awaitName = Effect.fnUntraced(function* (member: Member, failed: ClientFailure, silentMillis: number) {
+const awaitName = Effect.fnUntraced(function* (member: Member, failed: ClientFailure) {
   const { groupId, groupInstanceId } = member.options
   const held = `Another member of group '${groupId}' has group.instance.id '${groupInstanceId}': a former process that did not leave, until its session is over (group.consumer.session.timeout.ms), or another process with the same name`
   if (!member.hasWarned) yield* LogLine.warning(`${held}. This member waits for the name.`)
   member.hasWarned = true
-  if (silentMillis > longestSessionMillis) return yield* Effect.fail(failure(failed.type, held))
+  if ((yield* silentMillis(member)) > longestSessionMillis) return yield* Effect.fail(failure(failed.type, held))
   yield* Effect.sleep(eagerMillis)
 })
 
@@ -167,21 +158,15 @@ const useGroupsAssignor = (member: Member): Effect.Effect<void> => {
 /** Recovers from failures that joining again cures. Fails with all others, and when the coordinator was silent for a session timeout. */
 const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailure) {
   if (outOfGroup.has(failed.type)) return yield* dropMembership(member)
-  const silentMillis = (yield* Clock.currentTimeMillis) - member.lastContactMillis
-  if (failed.type === "UNRELEASED_INSTANCE_ID") return yield* awaitName(member, failed, silentMillis)
+  if (failed.type === "UNRELEASED_INSTANCE_ID") return yield* awaitName(member, failed)
   if (failed.type === "UNSUPPORTED_ASSIGNOR" && member.assignor !== null) return yield* useGroupsAssignor(member)
   if (!isTransient(failed)) {
     yield* dropMembership(member)
     return yield* Effect.fail(refusedProtocol(member.options.groupId, failed) ?? failed)
   }
-  member.coordinator.forget()
   // The answer may have been on its way: the coordinator answers a whole report with all that it carried.
   member.reported = undefined
-  if (silentMillis > member.options.sessionTimeoutMillis) {
-    yield* dropMembership(member)
-    return yield* Effect.fail(failed)
-  }
-  yield* Effect.sleep(RetryBackoff.delayMillis(member.failures++))
+  yield* awaitCoordinator(member, failed, member.options.sessionTimeoutMillis, dropMembership(member))
 })
 
 const nextMillis = (member: Member): number =>

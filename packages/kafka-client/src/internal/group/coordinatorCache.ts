@@ -1,8 +1,11 @@
-/** The coordinator of a group, looked up once and kept. */
+/** The coordinator of a group, looked up once and kept, and the contact of a member with it. */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { ClientFailure } from "../../ClientFailure.ts"
+import { type ClientFailure, Local } from "../../ClientFailure.ts"
 import type { NodeClient } from "../../Transport.ts"
 import type { Cluster } from "../connection/cluster.ts"
+import * as RetryBackoff from "../connection/retryBackoff.ts"
+import { isCoordinatorFailure } from "../wire/failures.ts"
 
 export interface CoordinatorCache {
   /**
@@ -35,3 +38,39 @@ export const coordinatorCache = (cluster: Cluster, groupId: string): Coordinator
     }
   }
 }
+
+/** The contact of a member with its coordinator. */
+export interface Contact {
+  readonly coordinator: CoordinatorCache
+  /** Epoch milliseconds of the coordinator's last answer. */
+  lastContactMillis: number
+  /** Failures since then. */
+  failures: number
+}
+
+/** True for failures of the way to the coordinator: the member is still one. */
+export const isTransient = ({ type }: ClientFailure): boolean => isCoordinatorFailure(type) || type === Local.timeout
+
+export const noteContact = (contact: Contact): Effect.Effect<void> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    contact.lastContactMillis = now
+    contact.failures = 0
+  })
+
+export const silentMillis = ({ lastContactMillis }: Contact): Effect.Effect<number> =>
+  Effect.map(Clock.currentTimeMillis, (now) => now - lastContactMillis)
+
+/** Waits before the coordinator is looked up and asked again. When it has been silent for longer than `limitMillis`, drops the membership and fails. */
+export const awaitCoordinator = Effect.fnUntraced(function* (
+  contact: Contact,
+  failed: ClientFailure,
+  limitMillis: number,
+  dropMembership: Effect.Effect<void>
+) {
+  contact.coordinator.forget()
+  if ((yield* silentMillis(contact)) > limitMillis) {
+    yield* dropMembership
+    return yield* Effect.fail(failed)
+  }
+  yield* Effect.sleep(RetryBackoff.delayMillis(contact.failures++))
+})

@@ -2,8 +2,8 @@
 import { only } from "./api.ts"
 import type { Codec } from "./apis.ts"
 import type { PartitionsOfTopic } from "./memberApis.ts"
-import type { Reader } from "./reader.ts"
-import { Writer } from "./writer.ts"
+import { type Reader, readFlexiblePartitionErrors } from "./reader.ts"
+import { Writer, writeOffsets } from "./writer.ts"
 
 /** The first version with a field for a regular expression of topics, which this client leaves out. */
 const regexFrom = 1
@@ -51,38 +51,16 @@ const readAssignment = (reader: Reader): ReadonlyArray<PartitionsOfTopic> => {
   return assignment
 }
 
-/** The leader epoch of a commit that names none. */
-const noLeaderEpoch = -1
-
 /** OffsetCommit v9 (Kafka 3.6): a group of the consumer protocol refuses older ones. */
 export const ConsumerGroupOffsetCommit: Codec<"ConsumerGroupOffsetCommit"> = {
   ...{ key: 8, name: "OffsetCommit", versions: only(9), throttledFrom: 4, isFlexible: true },
   encode: ({ groupId, groupGenerationId, memberId, groupInstanceId, topics }) => {
     const writer = new Writer().compactString(groupId).int32(groupGenerationId).compactString(memberId)
     writer.compactNullableString(groupInstanceId)
-    return writer
-      .compactArray(topics, ({ topic, partitions }) =>
-        writer
-          .compactString(topic)
-          .compactArray(partitions, ({ partition, offset, metadata }) =>
-            writer.int32(partition).int64(BigInt(offset)).int32(noLeaderEpoch).compactString(metadata).noTags()
-          )
-          .noTags()
-      )
-      .noTags().body
+    return writeOffsets(writer, topics).noTags().body
   },
   decode: (reader) => {
     reader.throttle()
-    const responses = reader.compactArray(() => {
-      const topic = reader.compactString()
-      const partitions = reader.compactArray(() => {
-        const of = { partition: reader.int32(), errorCode: reader.int16() }
-        reader.tags()
-        return of
-      })
-      reader.tags()
-      return { topic, partitions }
-    })
-    return { responses }
+    return { responses: readFlexiblePartitionErrors(reader) }
   }
 }

@@ -145,3 +145,19 @@ export const readPartitionErrors = (reader: Reader) =>
     topic: reader.string(),
     partitions: reader.array(() => ({ partition: reader.int32(), errorCode: reader.int16() }))
   }))
+
+/** The same in flexible versions, where nothing follows them (KIP-482). */
+export const readFlexiblePartitionErrors = (reader: Reader) => {
+  const topics = reader.compactArray(() => {
+    const topic = reader.compactString()
+    const partitions = reader.compactArray(() => {
+      const answer = { partition: reader.int32(), errorCode: reader.int16() }
+      reader.tags()
+      return answer
+    })
+    reader.tags()
+    return { topic, partitions }
+  })
+  reader.tags()
+  return topics
+}

@@ -1,8 +1,8 @@
 /** The requests of a producer's identity and of its transactions. */
 import type { Body } from "../../Transport.ts"
 import type { Apis, Codec, ProducerIdentity } from "./apis.ts"
-import { type Reader, readPartitionErrors } from "./reader.ts"
-import { Writer } from "./writer.ts"
+import { type Reader, readFlexiblePartitionErrors, readPartitionErrors } from "./reader.ts"
+import { unknownLeaderEpoch, Writer, writeOffsets } from "./writer.ts"
 
 const versions = { min: 0, max: 1 }
 const throttledFrom = 1
@@ -53,46 +53,17 @@ export const AddOffsetsToTxn: Codec<"AddOffsetsToTxn"> = {
 /** The first version with the member whose offsets these are (KIP-447, Kafka 2.5). It is flexible. */
 const memberFrom = 3
 
-const unknownLeaderEpoch = -1
-
 const encodeMembersOffsets = (payload: Apis["TxnOffsetCommit"]["payload"]): Body => {
   const { transactionalId, groupId, producerId, producerEpoch, generationId, memberId, groupInstanceId } = payload
-  const writer = new Writer().compactString(transactionalId).compactString(groupId)
-  return writer
+  const writer = new Writer()
+    .compactString(transactionalId)
+    .compactString(groupId)
     .int64(BigInt(producerId))
     .int16(producerEpoch)
     .int32(generationId)
     .compactString(memberId)
     .compactNullableString(groupInstanceId)
-    .compactArray(payload.topics, ({ topic, partitions }) =>
-      writer
-        .compactString(topic)
-        .compactArray(partitions, ({ partition, offset, metadata }) =>
-          writer
-            .int32(partition)
-            .int64(BigInt(offset))
-            .int32(unknownLeaderEpoch)
-            .compactNullableString(metadata)
-            .noTags()
-        )
-        .noTags()
-    )
-    .noTags().body
-}
-
-const readFlexiblePartitionErrors = (reader: Reader) => {
-  const topics = reader.compactArray(() => {
-    const topic = reader.compactString()
-    const partitions = reader.compactArray(() => {
-      const answer = { partition: reader.int32(), errorCode: reader.int16() }
-      reader.tags()
-      return answer
-    })
-    reader.tags()
-    return { topic, partitions }
-  })
-  reader.tags()
-  return topics
+  return writeOffsets(writer, payload.topics).noTags().body
 }
 
 export const TxnOffsetCommit: Codec<"TxnOffsetCommit"> = {

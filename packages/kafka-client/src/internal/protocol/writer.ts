@@ -128,3 +128,26 @@ export class Writer {
     this.#bytes = longer
   }
 }
+
+/** The leader epoch of an offset that names none. */
+export const unknownLeaderEpoch = -1
+
+interface OffsetsOfTopic {
+  readonly topic: string
+  readonly partitions: ReadonlyArray<{
+    readonly partition: number
+    readonly offset: string
+    readonly metadata: string | null
+  }>
+}
+
+/** Offsets to commit, as flexible versions of OffsetCommit and TxnOffsetCommit list them. */
+export const writeOffsets = (writer: Writer, topics: ReadonlyArray<OffsetsOfTopic>): Writer =>
+  writer.compactArray(topics, ({ topic, partitions }) =>
+    writer
+      .compactString(topic)
+      .compactArray(partitions, ({ partition, offset, metadata }) =>
+        writer.int32(partition).int64(BigInt(offset)).int32(unknownLeaderEpoch).compactNullableString(metadata).noTags()
+      )
+      .noTags()
+  )
