@@ -56,7 +56,11 @@ const eagerMillis = 1_000
 
 const rebalanceInProgress = 27
 
-const outOfGroup = new Set(["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"])
+/**
+ * The group has another generation, or is about to: the member joins it under its id, and keeps its partitions until it is assigned others. A group that leaves the consumer protocol
+ * (KIP-848) answers `ILLEGAL_GENERATION` to a member that has not taken the last assignment yet.
+ */
+const movedOn = new Set(["REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"])
 
 /** The coordinator has answered; fails when the answer is an error. */
 const answered = (member: Member, errorCode: number): Effect.Effect<void, ClientFailure> =>
@@ -119,7 +123,7 @@ const isBeforeUnits = (
 const giveUp = (member: Member): Effect.Effect<void, ClientFailure> => {
   const stayKnown = beat(member).pipe(
     Effect.catchIf(
-      ({ type }) => type === "REBALANCE_IN_PROGRESS",
+      ({ type }) => movedOn.has(type),
       () => noteContact(member)
     ),
     Effect.catchIf(isTransient, () => Effect.sync(member.coordinator.forget)),
@@ -138,8 +142,8 @@ const dropMembership = (member: Member): Effect.Effect<void> =>
 
 /** Recovers from failures that joining again cures. Fails with all others, and when the coordinator was silent for a session timeout. */
 const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailure) {
-  if (failed.type === "REBALANCE_IN_PROGRESS") return
-  if (outOfGroup.has(failed.type)) return yield* dropMembership(member)
+  if (movedOn.has(failed.type)) return
+  if (failed.type === "UNKNOWN_MEMBER_ID") return yield* dropMembership(member)
   if (!isTransient(failed)) {
     yield* dropMembership(member)
     return yield* Effect.fail(failed)
