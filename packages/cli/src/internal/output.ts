@@ -1,10 +1,11 @@
 /**
  * The output of the process: it is complete before the process ends, and a reader who goes away ends the command.
  */
+import type { Writable } from "node:stream"
 import * as Effect from "effect/Effect"
 
 /** A stream of the process, as far as this needs it. */
-type Output = Pick<NodeJS.WriteStream, "write" | "once" | "on" | "off" | "writableLength" | "destroyed">
+type Output = Pick<Writable, "write" | "once" | "on" | "off" | "writableLength" | "destroyed">
 
 const outputs = (): ReadonlyArray<Output> => [process.stdout, process.stderr]
 
@@ -33,9 +34,8 @@ export const whenWritten = (then: () => void, streams: ReadonlyArray<Output> = o
 /** Succeeds when the reader of standard output or standard error is gone, as that of `eventbus run | head`. */
 export const readerGone = (streams: ReadonlyArray<Output> = outputs()): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    const onError = (error: Error & { readonly code?: string }) => {
-      if (error.code === "EPIPE") resume(Effect.void)
-    }
+    // Whatever the error: a pipe says EPIPE, a pair of sockets with something unread ECONNRESET, a terminal EIO. A stream that failed takes nothing more.
+    const onError = () => resume(Effect.void)
     for (const stream of streams) stream.on("error", onError)
     return Effect.sync(() => {
       for (const stream of streams) stream.off("error", onError)
