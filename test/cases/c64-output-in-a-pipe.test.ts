@@ -31,7 +31,7 @@ interface Ended {
 }
 
 /** How long a command may take on a busy machine. */
-const patience = 30_000
+const timeoutMillis = 30_000
 
 /**
  * Runs the command with its output in a pipe. A slow reader reads nothing for a second; one that closes reads one chunk. A command that does not end is killed, and
@@ -61,11 +61,11 @@ const piped = (folder: string, args: ReadonlyArray<string>, reader: "slow" | "cl
           const state = child.exitCode === null ? "it runs" : `it exited with ${child.exitCode}, and its pipes are open`
           reject(
             new Error(
-              `eventbus ${args.join(" ")}: ${state} after ${patience} ms; ${out.length} characters read; ${err}`
+              `eventbus ${args.join(" ")}: ${state} after ${timeoutMillis} ms; ${out.length} characters read; ${err}`
             )
           )
           child.kill("SIGKILL")
-        }, patience)
+        }, timeoutMillis)
         child.once("close", (code) => {
           clearTimeout(stuck)
           resolve({ code, out, err })

@@ -5,27 +5,30 @@ import * as tls from "node:tls"
 import { failure, Local } from "./ClientFailure.ts"
 import type { Address } from "./Transport.ts"
 
+/** A socket that reads into room of its user instead of emitting `data`. */
+export interface Reader {
+  /** Where the next bytes go: at least one byte. */
+  readonly room: () => Uint8Array
+  /** So many bytes have come into the room that was given last. */
+  readonly take: (bytes: number) => void
+}
+
 /** The sockets of one client. */
 export interface Sockets {
   /** Reads the TLS options of the next socket. Must have succeeded before each `open`. Rejects with a `ClientFailure`, also after `destroyAll`. */
   readonly prepare: () => Promise<void>
-  /** Opens a socket. `onConnect` runs when it is connected, and with TLS when the handshake is done. */
-  readonly open: (address: Address, onConnect: () => void) => net.Socket
+  /** Opens a socket. `onConnect` runs when it is connected, and with TLS when the handshake is done. With a `reader`, the socket emits no `data`. */
+  readonly open: (address: Address, onConnect: () => void, reader?: Reader) => net.Socket
   /** As `Transport.addressCount`. */
   readonly addressCount: (host: string) => Promise<number>
   /** Closes every socket at once. */
   readonly destroyAll: () => void
 }
 
-/** The first bytes of a TLS alert, in any TLS version. */
-const isTlsAlert = (bytes: Buffer): boolean => bytes[0] === 0x15 && bytes[1] === 0x03
-
-/** The alert would be taken for the length of an answer. */
-const refuseAlert = (socket: net.Socket): void => {
-  socket.once("data", (bytes) => {
-    if (!Buffer.isBuffer(bytes) || !isTlsAlert(bytes)) return
-    socket.destroy(Object.assign(new Error("the listener speaks TLS: set `ssl`"), { code: "ERR_SSL_EXPECTED" }))
-  })
+/** Ends a plain socket whose first bytes are those of a TLS alert, in any TLS version: they would be taken for the length of an answer. */
+const refuseAlert = (socket: net.Socket, firstBytes: Uint8Array): void => {
+  if (firstBytes[0] !== 0x15 || firstBytes[1] !== 0x03) return
+  socket.destroy(Object.assign(new Error("the listener speaks TLS: set `ssl`"), { code: "ERR_SSL_EXPECTED" }))
 }
 
 const addressesOf = (host: string): Promise<ReadonlyArray<LookupAddress>> =>
@@ -57,12 +60,26 @@ export const makeSockets = (readTls: (() => Promise<tls.ConnectionOptions>) | un
   let options: tls.ConnectionOptions | undefined
   let isClosed = false
 
-  const open: Sockets["open"] = ({ host, port }, onConnect) => {
+  const open: Sockets["open"] = ({ host, port }, onConnect, reader) => {
+    let mayBeAlert = options === undefined
+    const onBytes = (bytes: Uint8Array) => {
+      if (mayBeAlert) refuseAlert(socket, bytes)
+      mayBeAlert = false
+    }
+    const onread = reader && {
+      buffer: reader.room,
+      callback: (count: number, bytes: Uint8Array) => {
+        onBytes(bytes)
+        reader.take(count)
+        return true
+      }
+    }
+    const address = { host, port, lookup, ...(onread && { onread }) }
     const socket =
       options === undefined
-        ? net.connect({ host, port, lookup }, onConnect)
-        : tls.connect({ host, port, lookup, ...(net.isIP(host) === 0 && { servername: host }), ...options }, onConnect)
-    if (options === undefined) refuseAlert(socket)
+        ? net.connect(address, onConnect)
+        : tls.connect({ ...address, ...(net.isIP(host) === 0 && { servername: host }), ...options }, onConnect)
+    if (reader === undefined && mayBeAlert) socket.once("data", onBytes)
     socket.setKeepAlive(true, 60_000)
     // Requests are small and answered one by one. Nagle's algorithm would hold them back for a delayed ACK.
     socket.setNoDelay(true)

@@ -34,7 +34,7 @@ export const whenWritten = (then: () => void, streams: ReadonlyArray<Output> = o
 /** Succeeds when the reader of standard output or standard error is gone, as that of `eventbus run | head`. */
 export const readerGone = (streams: ReadonlyArray<Output> = outputs()): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    // Whatever the error: a pipe says EPIPE, a pair of sockets with something unread ECONNRESET, a terminal EIO. A stream that failed takes nothing more.
+    // A pipe says EPIPE, a pair of sockets with something unread ECONNRESET, a terminal EIO. A stream that failed takes nothing more.
     const onError = () => resume(Effect.void)
     for (const stream of streams) stream.on("error", onError)
     return Effect.sync(() => {

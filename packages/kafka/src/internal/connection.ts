@@ -3,7 +3,7 @@
  * request in time loses the connection, as with Kafka's Java client, so that the next request goes to a new one.
  */
 import type { Socket } from "node:net"
-import { ClientFailure, Handshake, type Transport } from "@eventbus/kafka-client"
+import { ClientFailure, Handshake, type Sockets, type Transport } from "@eventbus/kafka-client"
 import { Frames } from "./frames.ts"
 import { requestBytes } from "./requestBytes.ts"
 import { longestDelayMillis } from "./timers.ts"
@@ -43,11 +43,11 @@ export class Connection {
   #onIdle: Array<() => void> = []
   #onEnd: Array<() => void> = []
 
-  /** `socket`: not yet connected. */
-  constructor(socket: Socket, clientId: Buffer) {
+  /** `open` returns a socket that is not yet connected. */
+  constructor(open: (reader: Sockets.Reader) => Socket, clientId: Buffer) {
+    const socket = open({ room: () => this.#frames.room(), take: (bytes) => this.#read(bytes) })
     this.#socket = socket
     this.#clientId = clientId
-    socket.on("data", (bytes: Buffer) => this.#read(bytes))
     socket.on("error", (error) => {
       this.#socketError ??= error
     })
@@ -172,10 +172,10 @@ export class Connection {
     if (deadline < this.#timerAt) this.#wakeAt(deadline)
   }
 
-  #read(bytes: Buffer): void {
+  #read(bytes: number): void {
     if (this.#socket.destroyed) return
     try {
-      this.#frames.read(bytes)
+      this.#frames.take(bytes)
     } catch (error) {
       this.end(failure(Local.connection, `not an answer of Kafka (${(error as Error).message})`))
     }

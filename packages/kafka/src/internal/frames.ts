@@ -1,4 +1,7 @@
-/** Cuts the bytes of a connection into answers, whatever pieces they come in. Each byte is copied once at most. */
+/**
+ * Cuts the bytes of a connection into answers, whatever pieces they come in. The socket reads into the room that this gives it: the rest of a long answer goes
+ * straight to where it stays, and every other byte is copied once.
+ */
 
 /** The longest answer that is read. A longer one is no answer of Kafka: the first bytes of HTTP are a length of more than a gigabyte. */
 const maxAnswerBytes = 256 * 1024 * 1024
@@ -6,7 +9,10 @@ const maxAnswerBytes = 256 * 1024 * 1024
 const lengthBytes = 4
 const correlationIdBytes = 4
 
-/** `answer`: the bytes behind the correlation id. */
+/** The room for answers whose length is not known yet. */
+const roomBytes = 64 * 1024
+
+/** `answer`: the bytes behind the correlation id. They belong to whoever is called. */
 export type OnAnswer = (correlationId: number, answer: Buffer) => void
 
 const announced = (bytes: Buffer, at: number): number => {
@@ -17,10 +23,10 @@ const announced = (bytes: Buffer, at: number): number => {
 
 export class Frames {
   readonly #onAnswer: OnAnswer
-  /** The length of the next answer, while it comes in parts. */
-  readonly #length = Buffer.alloc(lengthBytes)
-  #lengthFilled = 0
-  /** The room for an answer that comes in parts. */
+  /** Bytes from the beginning of an answer on. */
+  readonly #room = Buffer.allocUnsafeSlow(roomBytes)
+  #filled = 0
+  /** An answer that has not come as a whole. */
   #answer: Buffer | undefined
   #answerFilled = 0
 
@@ -29,50 +35,41 @@ export class Frames {
     this.#onAnswer = onAnswer
   }
 
-  /** Throws a RangeError for an impossible length, and what `onAnswer` throws. */
-  read(piece: Buffer): void {
-    for (let at = 0; at < piece.length; )
-      at = this.#answer === undefined ? this.#begin(piece, at) : this.#fill(piece, at)
+  /** Where the next bytes go: at least one byte. */
+  room(): Buffer {
+    return this.#answer === undefined ? this.#room.subarray(this.#filled) : this.#answer.subarray(this.#answerFilled)
   }
 
-  /** Each method takes bytes of `piece` from `at`, and returns where the next ones begin. */
-  #begin(piece: Buffer, at: number): number {
-    const from = at + lengthBytes
-    if (this.#lengthFilled > 0 || from > piece.length) return this.#fillLength(piece, at)
-    const length = announced(piece, at)
-    const to = from + length
-    if (to > piece.length) {
-      this.#expect(length)
-      return from
+  /** So many bytes have come into `room()`. Throws a RangeError for an impossible length, and what `onAnswer` throws. */
+  take(bytes: number): void {
+    if (this.#answer === undefined) this.#cut(this.#filled + bytes)
+    else this.#goOn(this.#answer, bytes)
+  }
+
+  /** `end`: where the bytes in the room end. */
+  #cut(end: number): void {
+    let at = 0
+    while (end - at >= lengthBytes) {
+      const from = at + lengthBytes
+      const length = announced(this.#room, at)
+      const answer = Buffer.allocUnsafe(length)
+      const copied = this.#room.copy(answer, 0, from, Math.min(end, from + length))
+      at = from + copied
+      if (copied === length) {
+        this.#whole(answer)
+        continue
+      }
+      this.#answer = answer
+      this.#answerFilled = copied
     }
-    this.#whole(piece.subarray(from, to))
-    return to
+    this.#filled = this.#room.copy(this.#room, 0, at, end)
   }
 
-  #fillLength(piece: Buffer, at: number): number {
-    const taken = piece.copy(this.#length, this.#lengthFilled, at)
-    this.#lengthFilled += taken
-    if (this.#lengthFilled === lengthBytes) {
-      this.#lengthFilled = 0
-      this.#expect(announced(this.#length, 0))
-    }
-    return at + taken
-  }
-
-  #expect(length: number): void {
-    this.#answer = Buffer.allocUnsafe(length)
-    this.#answerFilled = 0
-  }
-
-  #fill(piece: Buffer, at: number): number {
-    const answer = this.#answer!
-    const taken = piece.copy(answer, this.#answerFilled, at)
-    this.#answerFilled += taken
-    if (this.#answerFilled === answer.length) {
-      this.#answer = undefined
-      this.#whole(answer)
-    }
-    return at + taken
+  #goOn(answer: Buffer, bytes: number): void {
+    this.#answerFilled += bytes
+    if (this.#answerFilled < answer.length) return
+    this.#answer = undefined
+    this.#whole(answer)
   }
 
   #whole(answer: Buffer): void {

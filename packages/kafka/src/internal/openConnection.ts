@@ -21,13 +21,11 @@ const connected = (
   onOpening: (connection: Connection) => void
 ): Promise<Connection> =>
   new Promise((resolve, reject) => {
-    const connection: Connection = new Connection(
-      sockets.open(address, () => {
-        clearTimeout(timer)
-        resolve(connection)
-      }),
-      clientId
-    )
+    const onConnect = () => {
+      clearTimeout(timer)
+      resolve(connection)
+    }
+    const connection: Connection = new Connection((reader) => sockets.open(address, onConnect, reader), clientId)
     const timer = setTimeout(
       () => end(failure(Local.connection, ClientFailure.notAccepted)),
       settings.connectionTimeoutMillis
