@@ -44,6 +44,7 @@ const optionKinds = {
       groupInstanceId: Ids.member,
       groupProtocol: Kinds.oneOf(Choices.binding.groupProtocol),
       replacesGroupInstanceIds: Kinds.listOf(Ids.onWire, "a list of names"),
+      mayJoin: Kinds.func,
       partitionAssignmentStrategy: Kinds.listOf(Kinds.oneOf(AssignmentStrategy.names), "a list of protocols"),
       copartitionedTopics: Kinds.make("lists of topics, none of which stands twice", isDisjoint)
     },

@@ -264,7 +264,9 @@ describe("a binding (TST-06: single adapter)", () => {
         handler: () => Effect.void
       })
       yield* Effect.provideService(start(plain, set), Broker.Broker, service)
-      assert.deepStrictEqual(consumers[0], {
+      const { mayJoin, ...defaults } = consumers[0]!
+      assert.isTrue(mayJoin?.())
+      assert.deepStrictEqual(defaults, {
         ...{ groupId: "billing", topics: ["orders"], isolationLevel: "read_committed" },
         ...{ groupProtocol: "classic", partitionAssignmentStrategy: ["eventbus-cooperative-sticky"] },
         ...{ sessionTimeout: 45_000, heartbeatInterval: 10_000, rebalanceTimeout: 60_000 },
@@ -275,7 +277,7 @@ describe("a binding (TST-06: single adapter)", () => {
           maxBytesByTopic: new Map()
         }
       })
-      const { groupInstanceId, replacesGroupInstanceIds = [], ...options } = consumers[1]!
+      const { groupInstanceId, replacesGroupInstanceIds = [], mayJoin: _, ...options } = consumers[1]!
       assert.match(groupInstanceId ?? "", /^other__.+__0$/)
       assert.match(replacesGroupInstanceIds.join(), /^other-.+-0$/)
       assert.deepStrictEqual(options, {

@@ -19,12 +19,12 @@ const purge = (topic: string, before?: bigint) =>
     )
   )
 
-/** Key a is held by a1, and a2 waits behind it. The handler of a1 works from now on. */
+/** Key a is held by a1, and a2 waits behind it. The handler of a1 works from now on; that of b1 fails once. */
 const held = Effect.gen(function* () {
   const memory = yield* MemoryBroker.MemoryBroker
   yield* memory.createTopic("orders")
   const wrong = ["a1"]
-  const { binding, handled } = keyed({ wrong, perKey: { onDeadLetter: "hold" } })
+  const { binding, handled } = keyed({ wrong, fails: { b1: 1 }, perKey: { onDeadLetter: "hold" } })
   const app = yield* start(binding)
   yield* publishKeyed("a1", "a2")
   yield* advance("2 seconds")
@@ -63,6 +63,24 @@ describe("bodies of held records", () => {
       yield* parked.retry("a", "it works again")
       yield* advance("2 seconds")
       assert.deepStrictEqual(handled, ["a2"])
+      const gone = app.of("RecordsGone").filter(({ topic }) => topic === "orders")
+      assert.deepStrictEqual(
+        gone.map(({ from, to, gone, keys }) => [from, to, gone, keys]),
+        [[0n, 1n, 1n, 1]]
+      )
+    })
+  )
+
+  scenario("PKO-05 that is found, too, where its lock makes way for another key, and nobody has decided", () =>
+    Effect.gen(function* () {
+      const { app, handled } = yield* held
+      yield* publishKeyed("b1")
+      yield* advance("1 second")
+      const [, ofB] = yield* locks
+      yield* purge(tier, ofB!.offset)
+      yield* purge("orders", 1n)
+      yield* advance("1 minute")
+      assert.deepStrictEqual(handled.toSorted(), ["a2", "b1"])
       const gone = app.of("RecordsGone").filter(({ topic }) => topic === "orders")
       assert.deepStrictEqual(
         gone.map(({ from, to, gone, keys }) => [from, to, gone, keys]),

@@ -59,8 +59,8 @@ class Coordinator implements NodeClient {
   }
 }
 
-/** Joins, is refused once, and joins again. */
-const afterRefusal = Effect.fnUntraced(function* (errorCode: number) {
+/** Joins, is refused once, and joins again; a member that `stops` meanwhile may not join anew, and has half a second for it. */
+const afterRefusal = Effect.fnUntraced(function* (errorCode: number, { stops } = { stops: false }) {
   const coordinator = new Coordinator(errorCode)
   const cluster: Cluster = {
     ...OneNode.cluster().self,
@@ -74,7 +74,8 @@ const afterRefusal = Effect.fnUntraced(function* (errorCode: number) {
     {
       ...{ groupId: "g", groupInstanceId: null, topics: ["t"], copartitionedTopics: [] },
       ...{ partitionAssignmentStrategy: ["eventbus-cooperative-sticky"] },
-      ...{ sessionTimeoutMillis: 45_000, rebalanceTimeoutMillis: 60_000, heartbeatIntervalMillis: 10 }
+      ...{ sessionTimeoutMillis: 45_000, rebalanceTimeoutMillis: 60_000, heartbeatIntervalMillis: 10 },
+      mayJoin: () => !stops || coordinator.joins.length === 0
     },
     ownership,
     "",
@@ -89,7 +90,8 @@ const afterRefusal = Effect.fnUntraced(function* (errorCode: number) {
     }
   )
   const joinedAgain = Effect.suspend(() => Effect.succeed(coordinator.joins.length > 1))
-  yield* Effect.raceFirst(membership.run, Effect.repeat(Effect.delay(joinedAgain, "5 millis"), { until: (is) => is }))
+  const awaitJoin = Effect.repeat(Effect.delay(joinedAgain, "5 millis"), { until: (is) => is })
+  yield* Effect.timeoutOption(Effect.raceFirst(membership.run, awaitJoin), "500 millis")
   return { joins: coordinator.joins, lost }
 })
 
@@ -117,6 +119,16 @@ describe("a member of the classic protocol", () => {
         ],
         lost: 1
       })
+    })
+  )
+
+  it.live("ruling 81: a member that stops joins the next generations under its id, and never as a new member", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual((yield* afterRefusal(22, { stops: true })).joins, [
+        ["", 0],
+        ["member", 1]
+      ])
+      assert.deepStrictEqual(yield* afterRefusal(25, { stops: true }), { joins: [["", 0]], lost: 1 })
     })
   )
 })

@@ -72,6 +72,46 @@ export const staticMembership: ReadonlyArray<Outcome> = [
   },
   {
     title:
+      "ruling 81: a static member that the group has removed is fenced once another one has its name, and does not take it back",
+    needs: ({ assignment, staticMembership }) => assignment === "members" && staticMembership === "supported",
+    run: Effect.gen(function* () {
+      const name = yield* topic(1)
+      const options = { groupId: unique("group"), topics: [name], sessionTimeout: "30 seconds" } as const
+      const twin = { ...options, groupInstanceId: "twin" }
+      const older = yield* join({ ...twin, heartbeatInterval: "5 seconds" })
+      yield* older.owns(1)
+      // It removes the older one, which learns of that at its next heartbeat.
+      yield* Effect.scoped(join({ ...options, groupInstanceId: "other", replacesGroupInstanceIds: ["twin"] }))
+      const newer = yield* join(twin)
+      yield* eventuallyTrue(() => assert.strictEqual(failedWith(older)?._tag, "InstanceFenced"))
+      yield* quietTime
+      assert.isUndefined(failedWith(newer))
+    })
+  },
+  {
+    title:
+      "ruling 81: a session that may not join any more goes on as the member that it is, and stays outside once the group has removed it",
+    needs: ({ staticMembership }) => staticMembership === "supported",
+    run: Effect.gen(function* () {
+      const name = yield* topic(2)
+      const options = { groupId: unique("group"), topics: [name], sessionTimeout: "30 seconds" } as const
+      let stops = false
+      const stopping = yield* join({ ...options, groupInstanceId: "stops", mayJoin: () => !stops })
+      yield* stopping.owns(2)
+      stops = true
+      const next = yield* join({ ...options, groupInstanceId: "next" })
+      yield* shared([stopping, next], [1, 1])
+      const last = yield* join({ ...options, groupInstanceId: "last", replacesGroupInstanceIds: ["stops"] })
+      yield* shared([next, last], [1, 1])
+      const outside = yield* join({ ...options, groupInstanceId: "outside", mayJoin: () => false })
+      yield* quietTime
+      assert.deepStrictEqual([stopping.owned.size, outside.events], [0, []])
+      yield* shared([next, last], [1, 1])
+      assert.isUndefined(failedWith(stopping))
+    })
+  },
+  {
+    title:
       "CLN-11: of two members with one groupInstanceId the newer waits until the older has closed, and the older notices nothing",
     needs: ({ assignment, staticMembership }) => assignment === "broker" && staticMembership === "supported",
     run: Effect.gen(function* () {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { BrokerError } from "@eventbus/core"
 import { FaultPlan } from "@eventbus/testkit"
 import { Clock, Effect } from "effect"
-import { eventuallyTrue, publish, texts } from "../../src/contract/harness.ts"
+import { eventuallyTrue, publish, quietTime, texts } from "../../src/contract/harness.ts"
 import { failedWith, join } from "../../src/contract/probe.ts"
 import { onBroker, setUp } from "./faultyBroker.ts"
 
@@ -95,6 +95,29 @@ describe("faults of groups", () => {
         assert.strictEqual(second.owned.size, 0)
         yield* second.owns(1)
       }).pipe(onBroker())
+  )
+
+  it.effect("ruling 81: a static member whose session has failed takes its name from no other process", () =>
+    Effect.gen(function* () {
+      const memory = yield* setUp()
+      const twin = { groupId: "g", topics: ["t"], groupInstanceId: "twin" } as const
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const first = yield* join({ ...twin, clientId: "first" })
+          yield* first.owns(1)
+          yield* memory.inject({ _tag: "ConnectionDropped", clientId: "first" })
+          yield* eventuallyTrue(() => assert.strictEqual(failedWith(first)?._tag, "BrokerUnavailable"))
+        })
+      )
+      const second = yield* join({ ...twin, clientId: "second" })
+      yield* second.owns(1)
+      const again = yield* join({ ...twin, clientId: "first" })
+      yield* eventuallyTrue(() => assert.strictEqual(failedWith(again)?._tag, "InstanceFenced"))
+      yield* quietTime
+      assert.isUndefined(failedWith(second))
+      const decided = yield* join({ ...twin, clientId: "first" })
+      yield* decided.owns(1)
+    }).pipe(onBroker())
   )
 
   it.effect("REB-12: after kill -9 nothing arrives any more, and the session timeout removes the member", () =>

@@ -1,7 +1,6 @@
 /**
  * One consumer of a binding: a member of the Kafka group, and the loop that passes the reports of its session to the assignments.
  */
-
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -52,6 +51,8 @@ export interface ConsumerOptions<R> {
   readonly onDeadLetter: ((stored: ConsumerRecord) => void) | undefined
   /** The topics that this consumer reads, and the group that it joins. */
   readonly subscription: Subscription
+  /** Whether the binding is started: one that stops joins no group anew. */
+  readonly mayJoin: () => boolean
   /** The reasons that currently pause the whole binding. */
   readonly bindingReasons: (partition: Partition) => PauseReasons
   /** A record halted its partition. The halt survives rebalances. */
@@ -131,8 +132,7 @@ export const make = Effect.fnUntraced(function* <R>(
     keepRunning("handler timeouts", HandlerTimeouts.run(context, assignments.partitions, guarded))
   )
   yield* Effect.forkScoped(keepRunning("event loop monitor", monitorEventLoop(context)))
-  yield* reportSession(options)
-  yield* Effect.forkScoped(inspectTopics(options))
+  yield* Effect.andThen(reportSession(options), Effect.forkScoped(inspectTopics(options)))
 
   const onEach = (change: (partition: Partition) => void, which: (partition: Partition) => boolean = () => true) =>
     Effect.suspend(() => {
@@ -180,7 +180,7 @@ const waitingBytes = 256 * 1024
 const openSession = <R>(options: ConsumerOptions<R>) => {
   const { definition } = options
   return options.broker.consumer({
-    ...{ ...options.subscription, groupProtocol: definition.groupProtocol },
+    ...{ ...options.subscription, groupProtocol: definition.groupProtocol, mayJoin: options.mayJoin },
     sessionTimeout: definition.sessionTimeoutMillis,
     heartbeatInterval: definition.heartbeatIntervalMillis,
     rebalanceTimeout: definition.rebalanceTimeoutMillis,

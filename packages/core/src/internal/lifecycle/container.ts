@@ -108,6 +108,7 @@ export const make = Effect.fnUntraced(function* <R>(
     onStatus: (index, status) => statuses.set(index, status),
     consumer: {
       ...{ definition, hostname, broker, hub, metrics, failures, copyPublisher, announce, limits, held, unitCounts },
+      mayJoin: () => lifecycle.phase === "STARTED",
       bindingReasons: pausing.reasonsFor,
       onHalted: pausing.halt,
       pauseBinding: pausing.pauseByOperator

@@ -251,8 +251,9 @@ export class Unit {
   #renewHeld(entries: ReadonlyArray<Entry>): Effect.Effect<void> {
     return HeldReading.each(this.options, entries, (entry, record) => {
       if (entry.move !== undefined || (entry.isDraining && !this.stopping)) return Effect.void
-      if (record === undefined) this.heldKeys.lost(entry)
-      return this.locks.renew(entry, record)
+      if (record !== undefined) return this.locks.renew(entry, record)
+      this.heldKeys.lost(entry)
+      return Effect.tap(this.locks.roll(entry), () => Effect.sync(() => this.drain(entry)))
     })
   }
 

@@ -18,7 +18,8 @@ export interface ConsumerOptions extends FetchOptions {
   readonly groupProtocol?: GroupProtocol
   /**
    * `group.instance.id`: static membership (KIP-345). A session that closes then does not leave the group; it must come back within `sessionTimeout`. Of two sessions with one name
-   * the older is fenced in the classic protocol; in the consumer protocol the newer one waits until the older has closed, or has expired.
+   * the older is fenced in the classic protocol, also when the group had removed its member before; in the consumer protocol the newer one waits until the older has closed, or
+   * has expired.
    */
   readonly groupInstanceId?: string
   /**
@@ -26,6 +27,12 @@ export interface ConsumerOptions extends FetchOptions {
    * members of these names, so that what they own is free at once and not after their `sessionTimeout`. One that lives joins again. Default: none.
    */
   readonly replacesGroupInstanceIds?: ReadonlyArray<string>
+  /**
+   * Asked before the session joins its group as a new member: when it begins, and when the group has removed its member. When it answers false, the session stays outside until it
+   * closes: a process that stops takes no partitions, and no name from its successor. A member that the group knows joins its next generations without being asked. Must not
+   * throw. Default: always true.
+   */
+  readonly mayJoin?: () => boolean
   /**
    * `partition.assignment.strategy`: the assignment protocols that the member lists, the preferred one first. Kafka takes one that all members of the group list, and refuses
    * a member where there is none. A member that lists an eager one (all but `eventbus-cooperative-sticky` and `cooperative-sticky`) gives up all partitions before it joins

@@ -221,7 +221,11 @@ export const makeClassicMembership = (
     join(member),
     Effect.sync(() => (member.joining = false))
   )
-  const round = Effect.andThen(joined, stay(member)).pipe(Effect.catch((failed) => recover(member, failed)))
+  // Without a member id the coordinator would give the name of a static member to whoever asks last, such as a process that stops beside its successor.
+  const belong = Effect.suspend(() =>
+    member.memberId !== "" || options.mayJoin() ? Effect.andThen(joined, stay(member)) : Effect.never
+  )
+  const round = Effect.catch(belong, (failed) => recover(member, failed))
   return {
     run: Effect.andThen(noteContact(member), Effect.forever(round)),
     requestRejoin: () => {

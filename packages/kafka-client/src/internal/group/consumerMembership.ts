@@ -212,8 +212,9 @@ export const makeConsumerMembership = (
     hasWarned: false
   }
   const { memberId } = member
+  const join = Effect.suspend(() => (options.mayJoin() ? beat(member) : Effect.never))
   const round = Effect.suspend(() =>
-    member.epoch === joining ? Effect.andThen(beat(member), stay(member)) : stay(member)
+    member.epoch === joining ? Effect.andThen(join, stay(member)) : stay(member)
   ).pipe(Effect.catch((failed) => recover(member, failed)))
   const heartbeatNow = () => void member.wake.openUnsafe()
   return {

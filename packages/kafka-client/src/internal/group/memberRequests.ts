@@ -20,6 +20,8 @@ export interface MembershipOptions {
   readonly sessionTimeoutMillis: number
   readonly rebalanceTimeoutMillis: number
   readonly heartbeatIntervalMillis: number
+  /** Asked before the session joins as a new member. */
+  readonly mayJoin: () => boolean
 }
 
 /** The member id and the generation by which the coordinator knows a member. */

@@ -28,6 +28,7 @@ export const sessionSettings = (options: Broker.ConsumerOptions): SessionSetting
       Duration.toMillis(options.heartbeatInterval ?? "10 seconds"),
       sessionTimeoutMillis / 3
     ),
+    mayJoin: options.mayJoin ?? (() => true),
     maxWaitMillis: Duration.toMillis(options.fetchMaxWait ?? "100 millis"),
     maxRecordBytes: options.maxRecordBytes ?? Adapter.fetchDefaults.maxRecordBytes,
     maxBytesOf: (topic) => Adapter.maxFetchBytes(options, topic),

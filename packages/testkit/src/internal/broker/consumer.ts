@@ -11,13 +11,16 @@ import type { ConsumerGroup } from "./consumerGroup.ts"
 import { EventBuffer, makeQueue } from "./eventBuffer.ts"
 import type { Connection } from "./network.ts"
 import { Session } from "./session.ts"
+import { StaticMembers } from "./staticMembers.ts"
 
 /** The connection of each session, for tests that cut it. */
 export const connectionOf = new WeakMap<Broker.ConsumerSession, Connection>()
 
-export const make =
-  (cluster: Cluster) =>
-  (options: Broker.ConsumerOptions): Effect.Effect<Broker.ConsumerSession, BrokerError.BrokerError, Scope.Scope> =>
+export const make = (cluster: Cluster) => {
+  const statics = new StaticMembers()
+  return (
+    options: Broker.ConsumerOptions
+  ): Effect.Effect<Broker.ConsumerSession, BrokerError.BrokerError, Scope.Scope> =>
     Effect.gen(function* () {
       const clientId = cluster.clientId(options.clientId)
       const { groupId } = options
@@ -39,7 +42,9 @@ export const make =
           Effect.suspend(() => {
             group.replaceFormer(options.groupInstanceId, options.replacesGroupInstanceIds ?? [])
             const refusal = group.refusal(strategiesOf(options))
-            return refusal ? Effect.fail(refusal) : Effect.succeed(open(cluster, group, connection, options, buffer))
+            return refusal
+              ? Effect.fail(refusal)
+              : Effect.succeed(open({ cluster, group, connection, buffer, statics }, options))
           })
         ),
         (session) => Effect.sync(() => close(cluster, group, connection, session))
@@ -51,17 +56,20 @@ export const make =
       connectionOf.set(port, connection)
       return port
     })
+}
 
 const strategiesOf = ({ partitionAssignmentStrategy }: Broker.ConsumerOptions) =>
   partitionAssignmentStrategy ?? Defaults.binding.partitionAssignmentStrategy
 
-const open = (
-  cluster: Cluster,
-  group: ConsumerGroup,
-  connection: Connection,
-  options: Broker.ConsumerOptions,
-  buffer: EventBuffer
-): Session => {
+interface Client {
+  readonly cluster: Cluster
+  readonly group: ConsumerGroup
+  readonly connection: Connection
+  readonly buffer: EventBuffer
+  readonly statics: StaticMembers
+}
+
+const open = ({ cluster, group, connection, buffer, statics }: Client, options: Broker.ConsumerOptions): Session => {
   const { kernel, network } = cluster
   const limits = {
     isolation: options.isolationLevel ?? Adapter.fetchDefaults.isolationLevel,
@@ -70,7 +78,11 @@ const open = (
     maxRecords: kernel.settings.maxRecordsPerChunk
   }
   const session = new Session(
-    { kernel, group, buffer, limits, reaches: () => network.reaches(connection) },
+    {
+      ...{ kernel, group, buffer, limits, reaches: () => network.reaches(connection) },
+      mayJoin: options.mayJoin ?? (() => true),
+      former: statics.of(group.groupId, connection.clientId, options.groupInstanceId)
+    },
     {
       clientId: connection.clientId,
       groupInstanceId: options.groupInstanceId,

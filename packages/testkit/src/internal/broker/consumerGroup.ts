@@ -69,16 +69,32 @@ export class ConsumerGroup {
     })
   }
 
+  /** Why the session of this member may not join again: another one has its name. */
+  fencing(member: Member): BrokerError.InstanceFenced | undefined {
+    const { groupInstanceId, memberId, state } = member
+    if (groupInstanceId === undefined || memberId === "") return undefined
+    const holder = this.staticMember(groupInstanceId)
+    const isFenced = state === "fenced" || (holder !== undefined && holder !== member)
+    return isFenced ? new BrokerError.InstanceFenced({ groupId: this.groupId, groupInstanceId }) : undefined
+  }
+
+  /** Stands in place of the member until a session joins for the first time. */
+  outsider(request: JoinRequest): Member {
+    return {
+      ...request,
+      ...{ memberId: "", state: "left", owned: new Map(), cancelExpiry: () => {} },
+      lastSeenMillis: this.kernel.nowMillis()
+    }
+  }
+
   join(request: JoinRequest): Member {
     const before = this.staticMember(request.groupInstanceId)
     const member: Member = {
-      ...request,
+      ...this.outsider(request),
       memberId: `${request.groupInstanceId ?? request.clientId}-${++this.joins}`,
       state: "joined",
       // A partition that the previous member was releasing is free now: nobody else could release it any more.
-      owned: new Map([...(before?.owned ?? [])].filter(([, { phase }]) => phase === "owned")),
-      lastSeenMillis: this.kernel.nowMillis(),
-      cancelExpiry: () => {}
+      owned: new Map([...(before?.owned ?? [])].filter(([, { phase }]) => phase === "owned"))
     }
     if (before) this.fence(before)
     this.members.set(member.memberId, member)

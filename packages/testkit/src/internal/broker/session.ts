@@ -3,7 +3,7 @@
  *
  * `sync` alone reads the coordinator's state and turns the difference into events.
  */
-import { type Broker, BrokerError, ConsumerRecord } from "@eventbus/core"
+import { type Broker, type BrokerError, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type { ConsumerGroup } from "./consumerGroup.ts"
@@ -12,6 +12,7 @@ import type { EventBuffer } from "./eventBuffer.ts"
 import type { JoinRequest, Member, OwnedPartition } from "./groupMember.ts"
 import type { Kernel } from "./kernel.ts"
 import type { PartitionLog } from "./partitionLog.ts"
+import type { Former } from "./staticMembers.ts"
 
 type TopicPartition = ConsumerRecord.TopicPartition
 
@@ -23,6 +24,9 @@ interface SessionParts {
   readonly limits: FetchLimits
   /** True while the broker can be reached. */
   readonly reaches: () => boolean
+  /** Asked before the session joins as a new member. */
+  readonly mayJoin: () => boolean
+  readonly former: Former
 }
 
 export class Session {
@@ -31,7 +35,7 @@ export class Session {
   private membership: Member
   private readonly cursors = new Map<string, Cursor>()
   private readonly wakeUp = Latch.makeUnsafe()
-  private phase: "joining" | "open" | "ended" = "joining"
+  private phase: "joining" | "open" | "ended" = "open"
   /** When the last heartbeat that was answered was sent, or the group was joined. */
   confirmedMillis: number
   /** The group's generation, as the client knows it. */
@@ -44,9 +48,9 @@ export class Session {
   constructor(parts: SessionParts, request: Omit<JoinRequest, "notify">) {
     this.parts = parts
     this.request = { ...request, notify: () => this.sync() }
-    this.membership = parts.group.join(this.request)
-    this.phase = "open"
+    this.membership = parts.former.member ?? parts.group.outsider(this.request)
     this.confirmedMillis = parts.kernel.nowMillis()
+    this.join()
     this.sync()
   }
 
@@ -71,7 +75,7 @@ export class Session {
       this.reportRevoked()
       this.reportAssigned()
     } else {
-      this.rejoin()
+      this.join()
     }
     this.wake()
   }
@@ -81,12 +85,14 @@ export class Session {
     if (this.phase === "ended") return
     this.lose([...this.cursors.values()])
     this.parts.buffer.failWith(error)
+    this.parts.former.member = error._tag === "InstanceFenced" ? undefined : this.member
     this.phase = "ended"
     this.wake()
   }
 
   /** Ends the session without an event. */
   close(): void {
+    if (this.open) this.parts.former.member = undefined
     this.phase = "ended"
     for (const cursor of this.cursors.values()) this.unwatch(cursor)
     this.cursors.clear()
@@ -154,19 +160,16 @@ export class Session {
     return partitions.flatMap((at) => this.cursors.get(keyOf(at)) ?? [])
   }
 
-  private rejoin(): void {
-    const { groupInstanceId, state } = this.member
-    const { group } = this.parts
-    if (state === "fenced" && groupInstanceId !== undefined) {
-      this.die(new BrokerError.InstanceFenced({ groupId: group.groupId, groupInstanceId }))
-      return
-    }
-    const refusal = group.refusal(this.request.strategies)
+  /** Joins as a new member, where the session may. */
+  private join(): void {
+    const { group, mayJoin } = this.parts
+    const refusal = group.fencing(this.member) ?? group.refusal(this.request.strategies)
     if (refusal) {
       this.die(refusal)
       return
     }
     this.lose([...this.cursors.values()])
+    if (!mayJoin()) return
     this.phase = "joining"
     this.membership = group.join(this.request)
     this.phase = "open"
