@@ -4,9 +4,10 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { type ClientFailure, Local } from "../../ClientFailure.ts"
+import { type ClientFailure, fromThrown, Local } from "../../ClientFailure.ts"
 import type { NodeClient } from "../../Transport.ts"
 import type { Cluster } from "../connection/cluster.ts"
+import type { ProducerIdentity } from "../protocol/apis.ts"
 import { byTopic } from "../wire/byTopic.ts"
 import { check, isCoordinatorFailure } from "../wire/failures.ts"
 import { call } from "../wire/requests.ts"
@@ -28,25 +29,76 @@ const ofGroup = (groupId: string): OffsetsOf => ({ groupId, generationId: -1, me
 export const offsetsOf = (group: string | Broker.ConsumerGroupMetadata): OffsetsOf =>
   typeof group === "string" ? ofGroup(group) : { ...group, groupInstanceId: group.groupInstanceId ?? null }
 
-/** The requests of one epoch. Each is repeated while the coordinator is not ready, until the delivery timeout. */
+/** Offsets to commit in a transaction. */
+export type Offsets = ReadonlyArray<
+  ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }
+>
+
+/** A partition and a group, of many, that the coordinator was asked to add to a transaction, whatever it answered. */
+export interface Requested {
+  readonly partition?: ConsumerRecord.TopicPartition
+  readonly groupId?: string
+}
+
+/** The requests of one producer. Each is repeated while the coordinator is not ready, until the delivery timeout. */
 export interface TransactionRequests {
+  /** Must have succeeded before records are sent to the partitions. */
   readonly addPartitions: (
     partitions: ReadonlyArray<ConsumerRecord.TopicPartition>
   ) => Effect.Effect<void, ClientFailure>
-  readonly addOffsets: (groupId: string) => Effect.Effect<void, ClientFailure>
   /** Fails with the refusal of the group where it does not know the member in this generation. */
-  readonly sendOffsets: (
-    member: OffsetsOf,
-    offsets: ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }>
-  ) => Effect.Effect<void, ClientFailure>
-  readonly end: (outcome: "commit" | "abort") => Effect.Effect<void, ClientFailure>
+  readonly sendOffsets: (member: OffsetsOf, offsets: Offsets) => Effect.Effect<void, ClientFailure>
+  /** Gives the identity of the next transaction. */
+  readonly end: (outcome: "commit" | "abort") => Effect.Effect<Identity, ClientFailure>
+  /** A request that the coordinator accepts only from the owner of the transactional id, and that does no harm to an open transaction that is to be aborted. */
+  readonly assertOwner: (requested: Requested) => Effect.Effect<void, ClientFailure>
 }
+
+/** The producer whose requests these are. */
+export interface Requester {
+  readonly cluster: Cluster
+  readonly transactionalId: string
+  /** The identity of the current transaction. */
+  readonly identity: () => Identity
+  /** The delivery timeout, in milliseconds. */
+  readonly millis: number
+}
+
+/** The producer as its requests name it. */
+export const identityOf = ({ transactionalId, identity }: Requester): ProducerIdentity => {
+  const { producerId, producerEpoch } = identity()
+  return { transactionalId, producerId: String(producerId), producerEpoch }
+}
+
+/** Asks the coordinator of the transactional id. */
+export const askCoordinator = <A>(
+  { cluster, transactionalId }: Requester,
+  request: (coordinator: NodeClient) => Effect.Effect<A, ClientFailure>
+) => cluster.askCoordinator("transaction", transactionalId, request)
+
+/** Sends offsets to the coordinator of their group. */
+export const commitOffsets = Effect.fnUntraced(function* (
+  requester: Requester,
+  api: "TxnOffsetCommit" | "TxnOffsetCommitAdding",
+  member: OffsetsOf,
+  offsets: Offsets
+) {
+  const topics = byTopic(offsets, ({ partition, offset, metadata }) => ({
+    partition,
+    offset: String(offset),
+    metadata: metadata ?? null
+  }))
+  const answer = yield* requester.cluster.askCoordinator("group", member.groupId, (coordinator) =>
+    call(coordinator, api, { ...identityOf(requester), ...member, topics })
+  )
+  yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
+})
 
 const isTransient = ({ type }: ClientFailure): boolean =>
   isCoordinatorFailure(type) || type === Local.timeout || type === "REQUEST_TIMED_OUT"
 
 /** Repeats transient failures every 50 ms, for at most `millis`. */
-const retryTransient =
+export const retryTransient =
   (millis: number) =>
   <A, R>(effect: Effect.Effect<A, ClientFailure, R>): Effect.Effect<A, ClientFailure, R> =>
     Effect.flatMap(Clock.currentTimeMillis, (start) =>
@@ -56,21 +108,35 @@ const retryTransient =
       })
     )
 
+/** The feature of transactions, and its version from which brokers add partitions and groups to a transaction themselves (KIP-890). */
+const feature = { name: "transaction.version", implicitFrom: 2 }
+
+const addsImplicitly = (coordinator: NodeClient): Effect.Effect<boolean, ClientFailure> =>
+  Effect.map(
+    Effect.tryPromise({ try: coordinator.features, catch: fromThrown }),
+    (features) => (features.get(feature.name) ?? 0) >= feature.implicitFrom
+  )
+
+/** An epoch that has begun. */
+interface Begun {
+  readonly identity: Identity
+  /** Whether brokers add partitions and groups to its transactions themselves. */
+  readonly isImplicit: boolean
+}
+
 /** Starts a new epoch. It fences all older epochs and aborts the transaction that they left open. */
 export const initProducerId = (
   cluster: Cluster,
   { transactionalId, transactionTimeout }: TransactionalOptions,
   millis: number
-): Effect.Effect<Identity, ClientFailure> =>
+): Effect.Effect<Begun, ClientFailure> =>
   Effect.gen(function* () {
-    const answer = yield* cluster.askCoordinator("transaction", transactionalId, (coordinator) =>
-      call(coordinator, "InitProducerId", {
-        transactionalId,
-        transactionTimeout: Duration.toMillis(transactionTimeout ?? "60 seconds")
-      })
+    const payload = { transactionalId, transactionTimeout: Duration.toMillis(transactionTimeout ?? "60 seconds") }
+    const [isImplicit, answer] = yield* cluster.askCoordinator("transaction", transactionalId, (coordinator) =>
+      Effect.all([addsImplicitly(coordinator), call(coordinator, "InitProducerId", payload)])
     )
     yield* check(answer.errorCode)
-    return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
+    return { identity: { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }, isImplicit }
   }).pipe(retryTransient(millis))
 
 /** Fences the producers of former ids. An id that this client may not use has no producer of this client either. */
@@ -89,55 +155,3 @@ export const fenceFormer = (
       ),
     { concurrency: "unbounded", discard: true }
   )
-
-/** Code of partitions that were not tried because another one failed. */
-const operationNotAttempted = 55
-
-export const transactionRequests = (
-  cluster: Cluster,
-  transactionalId: string,
-  identity: Identity,
-  millis: number
-): TransactionRequests => {
-  const producer = {
-    transactionalId,
-    producerId: String(identity.producerId),
-    producerEpoch: identity.producerEpoch
-  }
-  const ask = <A>(request: (coordinator: NodeClient) => Effect.Effect<A, ClientFailure>) =>
-    cluster.askCoordinator("transaction", transactionalId, request)
-  const addOffsets = Effect.fnUntraced(function* (groupId: string) {
-    const answer = yield* ask((coordinator) => call(coordinator, "AddOffsetsToTxn", { ...producer, groupId }))
-    yield* check(answer.errorCode)
-  })
-  return {
-    addPartitions: (partitions) =>
-      Effect.gen(function* () {
-        const topics = byTopic(partitions, ({ partition }) => partition)
-        const answer = yield* ask((coordinator) => call(coordinator, "AddPartitionsToTxn", { ...producer, topics }))
-        const codes = answer.errors.flatMap(({ partitionErrors }) => partitionErrors.map(({ errorCode }) => errorCode))
-        yield* check(...codes.filter((code) => code !== operationNotAttempted))
-      }).pipe(retryTransient(millis)),
-    addOffsets: (groupId) => addOffsets(groupId).pipe(retryTransient(millis)),
-    sendOffsets: (member, offsets) =>
-      Effect.gen(function* () {
-        const { groupId } = member
-        yield* addOffsets(groupId)
-        const topics = byTopic(offsets, ({ partition, offset, metadata }) => ({
-          partition,
-          offset: String(offset),
-          metadata: metadata ?? null
-        }))
-        const answer = yield* cluster.askCoordinator("group", groupId, (coordinator) =>
-          call(coordinator, "TxnOffsetCommit", { ...producer, ...member, topics })
-        )
-        yield* check(...answer.topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
-      }).pipe(retryTransient(millis)),
-    end: (outcome) =>
-      Effect.gen(function* () {
-        const transactionResult = outcome === "commit"
-        const answer = yield* ask((coordinator) => call(coordinator, "EndTxn", { ...producer, transactionResult }))
-        yield* check(answer.errorCode)
-      }).pipe(retryTransient(millis))
-  }
-}
