@@ -55,6 +55,12 @@ KafkaSuite.shared("late writes", (brokers) => {
           assert.strictEqual(yield* write(topic, "in time", begun.identity), "NONE")
           const next = yield* end(outcome, begun.identity)
           assert.notDeepEqual(next, begun.identity)
+          // The answer to EndTxn comes before the leader has the marker behind the record.
+          const ends = Bus.logEnds(topic)
+          yield* Bus.until(
+            "the leader has the marker",
+            Effect.map(ends, (byPartition) => byPartition.get(0) === 2n)
+          )
           // Neither where the transaction has left its marker, nor in a partition that has never heard of the producer.
           for (const each of [topic, other]) {
             assert.strictEqual(yield* write(each, "late", begun.identity), "INVALID_PRODUCER_EPOCH")
