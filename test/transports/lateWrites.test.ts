@@ -5,11 +5,13 @@ import { Effect } from "effect"
 import { connect } from "../../packages/kafka-client/src/internal/connection/cluster.ts"
 import { securedOptions } from "../../packages/kafka-client/src/internal/connection/security.ts"
 import { errorName } from "../../packages/kafka-client/src/internal/protocol/errorNames.ts"
-import { implicitTransactions } from "../../packages/kafka-client/src/internal/publish/implicitTransactions.ts"
 import { type Identity, PartitionLog } from "../../packages/kafka-client/src/internal/publish/partitionLog.ts"
 import { PendingRecords } from "../../packages/kafka-client/src/internal/publish/pendingRecords.ts"
 import { encodeProduce } from "../../packages/kafka-client/src/internal/publish/produceRequest.ts"
-import { initProducerId } from "../../packages/kafka-client/src/internal/publish/transactionRequests.ts"
+import {
+  implicitTransactions,
+  initProducerId
+} from "../../packages/kafka-client/src/internal/publish/transactionRequests.ts"
 import { call } from "../../packages/kafka-client/src/internal/wire/requests.ts"
 import * as Bus from "../integration/bus.ts"
 import { transports } from "./transports.ts"

@@ -1,6 +1,6 @@
 /**
  * The epochs of one transactional producer. After a failure whose outcome is uncertain it takes a new epoch: that aborts the open transaction, and keeps
- * out late requests of the old epoch. Where the brokers can, the end of each transaction begins a new epoch, too (`implicitTransactions.ts`).
+ * out late requests of the old epoch. Where the brokers can, the end of each transaction begins a new epoch, too (`implicitTransactions`).
  */
 import { type BrokerError, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
@@ -10,12 +10,12 @@ import type { ClientFailure } from "../../ClientFailure.ts"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import { isFenced } from "../wire/failures.ts"
-import { explicitTransactions } from "./explicitTransactions.ts"
-import { implicitTransactions } from "./implicitTransactions.ts"
 import type { Identity } from "./partitionLog.ts"
 import type { ProducerLimits } from "./producer.ts"
 import { makeSender, type Sender } from "./sender.ts"
 import {
+  explicitTransactions,
+  implicitTransactions,
   initProducerId,
   type Requested,
   type Requester,

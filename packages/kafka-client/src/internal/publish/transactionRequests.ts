@@ -30,7 +30,7 @@ export const offsetsOf = (group: string | Broker.ConsumerGroupMetadata): Offsets
   typeof group === "string" ? ofGroup(group) : { ...group, groupInstanceId: group.groupInstanceId ?? null }
 
 /** Offsets to commit in a transaction. */
-export type Offsets = ReadonlyArray<
+type Offsets = ReadonlyArray<
   ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }
 >
 
@@ -65,19 +65,19 @@ export interface Requester {
 }
 
 /** The producer as its requests name it. */
-export const identityOf = ({ transactionalId, identity }: Requester): ProducerIdentity => {
+const identityOf = ({ transactionalId, identity }: Requester): ProducerIdentity => {
   const { producerId, producerEpoch } = identity()
   return { transactionalId, producerId: String(producerId), producerEpoch }
 }
 
 /** Asks the coordinator of the transactional id. */
-export const askCoordinator = <A>(
+const askCoordinator = <A>(
   { cluster, transactionalId }: Requester,
   request: (coordinator: NodeClient) => Effect.Effect<A, ClientFailure>
 ) => cluster.askCoordinator("transaction", transactionalId, request)
 
 /** Sends offsets to the coordinator of their group. */
-export const commitOffsets = Effect.fnUntraced(function* (
+const commitOffsets = Effect.fnUntraced(function* (
   requester: Requester,
   api: "TxnOffsetCommit" | "TxnOffsetCommitAdding",
   member: OffsetsOf,
@@ -98,7 +98,7 @@ const isTransient = ({ type }: ClientFailure): boolean =>
   isCoordinatorFailure(type) || type === Local.timeout || type === "REQUEST_TIMED_OUT"
 
 /** Repeats transient failures every 50 ms, for at most `millis`. */
-export const retryTransient =
+const retryTransient =
   (millis: number) =>
   <A, R>(effect: Effect.Effect<A, ClientFailure, R>): Effect.Effect<A, ClientFailure, R> =>
     Effect.flatMap(Clock.currentTimeMillis, (start) =>
@@ -155,3 +155,66 @@ export const fenceFormer = (
       ),
     { concurrency: "unbounded", discard: true }
   )
+
+/** Code of partitions that were not tried because another one failed. */
+const operationNotAttempted = 55
+
+/** Transactions on brokers before 4.0: partitions and groups are added by requests of their own, and one epoch serves many transactions. */
+export const explicitTransactions = (requester: Requester): TransactionRequests => {
+  const repeated = retryTransient(requester.millis)
+  const addGroup = Effect.fnUntraced(function* (groupId: string) {
+    const answer = yield* askCoordinator(requester, (coordinator) =>
+      call(coordinator, "AddOffsetsToTxn", { ...identityOf(requester), groupId })
+    )
+    yield* check(answer.errorCode)
+  })
+  const addPartitions: TransactionRequests["addPartitions"] = (partitions) =>
+    Effect.gen(function* () {
+      const topics = byTopic(partitions, ({ partition }) => partition)
+      const answer = yield* askCoordinator(requester, (coordinator) =>
+        call(coordinator, "AddPartitionsToTxn", { ...identityOf(requester), topics })
+      )
+      const codes = answer.errors.flatMap(({ partitionErrors }) => partitionErrors.map(({ errorCode }) => errorCode))
+      yield* check(...codes.filter((code) => code !== operationNotAttempted))
+    }).pipe(repeated)
+  return {
+    addPartitions,
+    sendOffsets: (member, offsets) =>
+      repeated(Effect.andThen(addGroup(member.groupId), commitOffsets(requester, "TxnOffsetCommit", member, offsets))),
+    end: (outcome) =>
+      Effect.gen(function* () {
+        const transactionResult = outcome === "commit"
+        const answer = yield* askCoordinator(requester, (coordinator) =>
+          call(coordinator, "EndTxn", { ...identityOf(requester), transactionResult })
+        )
+        yield* check(answer.errorCode)
+        return requester.identity()
+      }).pipe(repeated),
+    assertOwner: ({ partition, groupId }) => {
+      if (partition !== undefined) return addPartitions([partition])
+      return groupId === undefined ? Effect.void : repeated(addGroup(groupId))
+    }
+  }
+}
+
+/**
+ * Transactions that brokers add partitions and groups to themselves (KIP-890, Kafka 4.0). Each has an epoch of its own, so a late request of a former one is refused.
+ */
+export const implicitTransactions = (requester: Requester): TransactionRequests => {
+  const repeated = retryTransient(requester.millis)
+  const end: TransactionRequests["end"] = (outcome) =>
+    Effect.gen(function* () {
+      const transactionResult = outcome === "commit"
+      const answer = yield* askCoordinator(requester, (coordinator) =>
+        call(coordinator, "EndTxnBumping", { ...identityOf(requester), transactionResult })
+      )
+      yield* check(answer.errorCode)
+      return { producerId: BigInt(answer.producerId), producerEpoch: answer.producerEpoch }
+    }).pipe(repeated)
+  return {
+    addPartitions: () => Effect.void,
+    sendOffsets: (member, offsets) => repeated(commitOffsets(requester, "TxnOffsetCommitAdding", member, offsets)),
+    end,
+    assertOwner: () => Effect.asVoid(end("abort"))
+  }
+}
