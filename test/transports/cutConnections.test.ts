@@ -93,11 +93,12 @@ const through =
     Effect.map(open(settings), (transport) => ({
       ...transport,
       open: async (address) => {
-        const { connect, isConnected, isBusy, versionsOf, send, disconnect, closeAtOnce } = await transport.open({
-          host: "127.0.0.1",
-          port: proxy.port
-        })
-        return { ...address, connect, isConnected, isBusy, versionsOf, send, disconnect, closeAtOnce }
+        const { connect, isConnected, isBusy, versionsOf, features, send, disconnect, closeAtOnce } =
+          await transport.open({
+            host: "127.0.0.1",
+            port: proxy.port
+          })
+        return { ...address, connect, isConnected, isBusy, versionsOf, features, send, disconnect, closeAtOnce }
       }
     }))
 

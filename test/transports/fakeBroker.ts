@@ -18,8 +18,10 @@ export interface Request {
   readonly apiVersion: number
   readonly correlationId: number
   readonly socket: Socket
-  /** Sends the true answer. */
-  readonly answer: () => void
+  /** Behind the client id. */
+  readonly body: Buffer
+  /** Sends an answer, by default the true one. */
+  readonly answer: (body?: Writer) => void
 }
 
 export interface FakeBroker {
@@ -31,6 +33,8 @@ export interface FakeBroker {
   nodes: ReadonlyMap<number, FakeBroker>
   /** The versions that it speaks, by API. */
   spoken: ReadonlyMap<number, Transport.VersionRange>
+  /** The versions of the features that its cluster has agreed on. */
+  features: ReadonlyMap<string, number>
   /** The id of the coordinator of everything. */
   coordinator: number
   /** Connections that are open now. */
@@ -49,7 +53,7 @@ export const silent = (): void => {}
 export const frozen = () => {
   const held: Array<() => void> = []
   return {
-    behave: ({ answer }: Request): void => void held.push(answer),
+    behave: ({ answer }: Request): void => void held.push(() => answer()),
     thaw: () => {
       for (const answer of held.splice(0)) answer()
     }
@@ -60,7 +64,7 @@ export const frozen = () => {
 export const after =
   (millis: number) =>
   ({ answer }: Request): void =>
-    void setTimeout(answer, millis)
+    void setTimeout(() => answer(), millis)
 
 /** An answer with its length and correlation id. */
 export const frame = (correlationId: number, body: Buffer): Buffer => {
@@ -82,7 +86,16 @@ const newest: ReadonlyArray<readonly [key: number, version: number]> = [
 /** The first version of ApiVersions that is flexible. */
 const flexibleApiVersions = 3
 
-const apiVersions = ({ spoken }: FakeBroker, version: number): Writer => {
+/** Tagged fields of ApiVersions: the epoch of the features, and the features. */
+const featureFields = (features: FakeBroker["features"]): Writer => {
+  if (features.size === 0) return new Writer().noTags()
+  const list = new Writer()
+  list.compactArray([...features], ([name, level]) => list.compactString(name).int16(level).int16(level).noTags())
+  const { bytes } = list.body
+  return new Writer().unsignedVarint(2).int8(1).int8(8).int64(1n).int8(2).unsignedVarint(bytes.length).raw(bytes)
+}
+
+const apiVersions = ({ features, spoken }: FakeBroker, version: number): Writer => {
   const writer = new Writer().int16(0)
   const write = ([key, { min, max }]: readonly [number, Transport.VersionRange]) =>
     writer.int16(key).int16(min).int16(max)
@@ -91,7 +104,7 @@ const apiVersions = ({ spoken }: FakeBroker, version: number): Writer => {
     : writer
         .compactArray([...spoken], (range) => write(range).noTags())
         .int32(0)
-        .noTags()
+        .raw(featureFields(features).body.bytes)
 }
 
 const metadata = (nodes: FakeBroker["nodes"]): Writer => {
@@ -136,10 +149,12 @@ export const makeFakeBroker = (
           rest = Buffer.concat([rest, bytes])
           while (rest.length >= 4 && rest.length >= 4 + rest.readInt32BE(0)) {
             const [key, apiVersion, correlationId] = [rest.readInt16BE(4), rest.readInt16BE(6), rest.readInt32BE(8)]
+            const body = rest.subarray(14 + rest.readInt16BE(12), 4 + rest.readInt32BE(0))
             rest = rest.subarray(4 + rest.readInt32BE(0))
             requests++
-            const answer = () => void socket.write(frame(correlationId, bodyOf(broker, key, apiVersion).body.bytes))
-            broker.behave({ apiKey: key, apiVersion, correlationId, socket, answer })
+            const answer = (given = bodyOf(broker, key, apiVersion)) =>
+              void socket.write(frame(correlationId, given.body.bytes))
+            broker.behave({ apiKey: key, apiVersion, correlationId, socket, body, answer })
           }
         })
       })
@@ -152,6 +167,7 @@ export const makeFakeBroker = (
           port: bound,
           behave,
           nodes: new Map(),
+          features: new Map(),
           spoken: new Map(newest.map(([key, max]) => [key, { min: 0, max }])),
           coordinator: 1,
           connections: () => open.size,

@@ -23,12 +23,12 @@ import * as Bus from "../integration/bus.ts"
 const seconds = Number(process.env.REAUTH_SECONDS ?? 10)
 const tokenMillis = 5_000
 
-const produceBody = (topic: string) => {
+const produceBody = (topic: string, version: number) => {
   const log = new PartitionLog(topic, 0)
   const record = { topic, key: null, value: Bus.bytes("x"), timestamp: Date.now() }
   log.add(new PendingRecords().add(record, 1_000, () => {}, 0, undefined))
   const settings = { acks: -1, timeoutMillis: 15_000, transactionalId: undefined } as const
-  return encodeProduce(settings, [{ log, batch: log.take(1, 1_000_000)! }])
+  return encodeProduce(settings, version, [{ log, batch: log.take(1, 1_000_000)! }])
 }
 
 /** Each kind of request, sent once. */
@@ -37,7 +37,7 @@ const requests = (node: NodeClient, topic: string) => ({
     check(...topicMetadata.map(({ topicErrorCode }) => topicErrorCode))
   ),
   produce: Effect.flatMap(
-    call(node, "Produce", () => produceBody(topic)),
+    call(node, "Produce", (version) => produceBody(topic, version)),
     ({ topics }) => check(...topics.flatMap(({ partitions }) => partitions.map(({ errorCode }) => errorCode)))
   ),
   fetch: Effect.flatMap(

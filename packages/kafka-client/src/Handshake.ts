@@ -28,6 +28,8 @@ export interface ApiVersions {
   readonly errorCode: number
   /** By the key of the API. */
   readonly versions: ReadonlyMap<number, VersionRange>
+  /** The versions of the features that the cluster has agreed on (KIP-584), by name. */
+  readonly features: ReadonlyMap<string, number>
 }
 
 /** The name and the version of a client, which brokers show in their metrics and request logs (KIP-511). Of letters, digits, `.` and `-`, with a letter or a digit at both ends. */
@@ -41,17 +43,39 @@ export interface Software {
 /** An older broker answers with an error in the layout of another version, of which only the error code is read. */
 const readVersions = (
   bytes: Buffer,
-  ranges: (reader: Reader) => ReadonlyArray<readonly [number, VersionRange]>
+  ranges: (reader: Reader) => ReadonlyArray<readonly [number, VersionRange]>,
+  features: (reader: Reader) => ApiVersions["features"]
 ): ApiVersions => {
   const reader = new Reader(bytes)
   const errorCode = reader.int16()
-  return { errorCode, versions: new Map(errorCode === 0 ? ranges(reader) : []) }
+  if (errorCode !== 0) return { errorCode, versions: new Map(), features: new Map() }
+  return { errorCode, versions: new Map(ranges(reader)), features: features(reader) }
 }
 
 const readRange = (reader: Reader): readonly [number, VersionRange] => [
   reader.int16(),
   { min: reader.int16(), max: reader.int16() }
 ]
+
+/** The tag of the features, and that of their epoch, which is negative while a node does not know them. */
+const tag = { epoch: 1, features: 2 }
+
+/** Reads the features, which follow the versions in v3. */
+const readFeatures = (reader: Reader): ApiVersions["features"] => {
+  reader.throttle()
+  const fields = reader.taggedFields()
+  const [epoch, features] = [fields.get(tag.epoch), fields.get(tag.features)]
+  if (epoch === undefined || features === undefined || epoch.int64() < 0n) return new Map()
+  return new Map(
+    features.compactArray(() => {
+      const feature = [features.compactString(), features.int16()] as const
+      // Its oldest version.
+      features.int16()
+      features.tags()
+      return feature
+    })
+  )
+}
 
 /**
  * ApiVersions v3 (Kafka 2.4), which names the client. A node that does not speak it answers the error `UNSUPPORTED_VERSION`, and goes on with the connection.
@@ -64,12 +88,15 @@ export const apiVersions = ({ name, version }: Software): Request<ApiVersions> =
   encode: () => new Writer().noTags().compactString(name).compactString(version).noTags().body,
   decode: (bytes) =>
     withoutThrottle(
-      readVersions(bytes, (reader) =>
-        reader.compactArray(() => {
-          const range = readRange(reader)
-          reader.tags()
-          return range
-        })
+      readVersions(
+        bytes,
+        (reader) =>
+          reader.compactArray(() => {
+            const range = readRange(reader)
+            reader.tags()
+            return range
+          }),
+        readFeatures
       )
     )
 })
@@ -78,7 +105,14 @@ export const apiVersions = ({ name, version }: Software): Request<ApiVersions> =
 export const oldestApiVersions: Request<ApiVersions> = {
   ...fixed(18, "ApiVersions", 0),
   encode: () => new Writer().body,
-  decode: (bytes) => withoutThrottle(readVersions(bytes, (reader) => reader.array(() => readRange(reader))))
+  decode: (bytes) =>
+    withoutThrottle(
+      readVersions(
+        bytes,
+        (reader) => reader.array(() => readRange(reader)),
+        () => new Map()
+      )
+    )
 }
 
 /** Kafka's code of `UNSUPPORTED_VERSION`. */

@@ -74,6 +74,8 @@ export interface NodeClient extends Address {
   readonly isBusy: () => boolean
   /** The versions of an API that the node speaks; undefined before it is connected, and for an API that the node does not have. */
   readonly versionsOf: (apiKey: number) => VersionRange | undefined
+  /** The versions of the features that the cluster has agreed on (KIP-584), by name, as far as the node says. Rejects as `send` does. */
+  readonly features: () => Promise<ReadonlyMap<string, number>>
   /** Sends a request, on a connection that it opens again where it has ended. Fails when no answer comes within the request time-out. */
   readonly send: <A>(request: Request<A>) => Promise<A>
   /** Closes the connections when their answers have come. */

@@ -10,8 +10,14 @@ import { describe, inject, it } from "vitest"
 import { type Answer, ask, type Question } from "./internal/sharedKafka.ts"
 import * as RealKafka from "./RealKafka.ts"
 
-/** Whether the brokers can assign the partitions of groups (KIP-848): Apache Kafka 4.0 and later. `KAFKA_VERSION` may name an older release. */
-export const hasConsumerProtocol = Number.parseInt(process.env["KAFKA_VERSION"] ?? "4", 10) >= 4
+/** `KAFKA_VERSION` may name an older release. */
+const isKafka4 = Number.parseInt(process.env["KAFKA_VERSION"] ?? "4", 10) >= 4
+
+/** Whether the brokers can assign the partitions of groups (KIP-848): Apache Kafka 4.0 and later. */
+export const hasConsumerProtocol = isKafka4
+
+/** Whether each transaction has an epoch of its own (KIP-890): Apache Kafka 4.0 and later. */
+export const hasEpochsOfTransactions = isKafka4
 
 /**
  * A suite on the run's shared Kafka: the cluster that `KAFKA_BROKERS` names, or else one plaintext broker, which starts with the first suite that needs it.

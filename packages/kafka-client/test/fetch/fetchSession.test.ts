@@ -72,6 +72,7 @@ class Node implements NodeClient {
   isBusy = () => false
   closeAtOnce = () => {}
   versionsOf = () => ({ min: 4, max: this.maxVersion })
+  features = async () => new Map()
 
   send = async <A>({ apiVersion, encode }: Request<A>): Promise<A> => {
     const lost = failure(Local.timeout, "lost")

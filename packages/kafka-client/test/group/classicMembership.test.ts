@@ -34,6 +34,7 @@ class Coordinator implements NodeClient {
   isBusy = () => false
   closeAtOnce = () => {}
   versionsOf = () => ({ min: 0, max: 5 })
+  features = async () => new Map()
 
   send = async <A>({ apiName, encode }: Request<A>): Promise<A> => {
     if (apiName === "SyncGroup") return { errorCode: 0, memberAssignment } as A

@@ -92,6 +92,7 @@ const broker = (fates: ReadonlyArray<Fate>) => {
   const node: NodeClient = {
     ...{ host: "127.0.0.1", port: 9092, send },
     versionsOf: () => ({ min: 0, max: 7 }),
+    features: async () => new Map(),
     isConnected: () => true,
     isBusy: () => false,
     connect: async () => {},
@@ -152,7 +153,7 @@ const publish = Effect.fnUntraced(function* (node: NodeClient) {
     },
     ...{ deliveryTimeoutMillis: 120_000, requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
     newIdentity: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
-    beforeSend: () => Effect.void
+    ...{ produceApi: "Produce" as const, beforeSend: () => Effect.void, onWritten: () => {} }
   }
   const errors = brokerErrors(securedOptions({ brokers: ["k:1"] }, noTransport))
   const sender = yield* makeSender(clusterOf(node), options, errors, yield* Effect.scope)

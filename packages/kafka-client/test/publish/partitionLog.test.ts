@@ -10,7 +10,7 @@ const timedOut = new BrokerError.RequestTimedOut({ operation: "send", millis: 1 
 const log = () => {
   const results: Array<string> = []
   const subject = new PartitionLog("t", 0)
-  subject.identity = identity
+  subject.adoptIdentity(identity)
   const add = (name: string, bytes = 1, deadline = Number.MAX_SAFE_INTEGER) => {
     const settle = (result: string) => {
       if (pending.settled) return

@@ -16,7 +16,7 @@ const settings = {
   ...{ codec: "none" as const, lingerMillis: 0, maxBatchRecords: 100, maxBatchBytes: 10_000 },
   ...{ deliveryTimeoutMillis: 120_000, requestTimeoutMillis: 30_000, metadataMaxAgeMillis: 600_000 },
   newIdentity: Effect.succeed({ producerId: 1n, producerEpoch: 0 }),
-  beforeSend: () => Effect.void
+  ...{ produceApi: "Produce" as const, beforeSend: () => Effect.void, onWritten: () => {} }
 }
 
 /** Sends one record to each partition, and returns the outcomes so far. */

@@ -1,7 +1,7 @@
 /** The client of one node: a connection for fetches, which the node may hold back, and one for every other request. */
 import { ClientFailure, type Sockets, type Transport } from "@eventbus/kafka-client"
 import type { Connection } from "./connection.ts"
-import { openConnection } from "./openConnection.ts"
+import { openConnection, type Ready } from "./openConnection.ts"
 
 const fetchApi = 1
 
@@ -78,11 +78,11 @@ export const makeNode = (
 ): Transport.NodeClient => {
   const clientId = Buffer.from(settings.clientId)
   const name = `${address.host}:${address.port}`
-  let versions: ReadonlyMap<number, Transport.VersionRange> = new Map()
+  let spoken: Omit<Ready, "connection"> = { versions: new Map(), features: new Map() }
   const openSocket: OpenSocket = async (onOpening) => {
     try {
-      const { connection, versions: spoken } = await openConnection(address, settings, sockets, clientId, onOpening)
-      versions = spoken
+      const { connection, ...said } = await openConnection(address, settings, sockets, clientId, onOpening)
+      spoken = said
       log(`Connected to ${name}`)
       connection.onEnd(() => log(`The connection to ${name} ended: ${connection.why.detail}`))
       return connection
@@ -110,7 +110,8 @@ export const makeNode = (
     },
     isConnected: () => others.ready() !== undefined,
     isBusy: () => others.ready()?.isBusy === true,
-    versionsOf: (apiKey) => versions.get(apiKey),
+    versionsOf: (apiKey) => spoken.versions.get(apiKey),
+    features: async () => spoken.features,
     disconnect: async () => {
       await Promise.all([fetches.endWhenIdle(), others.endWhenIdle()])
     },

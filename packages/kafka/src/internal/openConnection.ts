@@ -7,9 +7,8 @@ import { version } from "./version.ts"
 const { failure, Local } = ClientFailure
 
 /** A connection that is ready for requests, and what it has learned of its node. */
-export interface Ready {
+export interface Ready extends Pick<Handshake.ApiVersions, "versions" | "features"> {
   readonly connection: Connection
-  readonly versions: Handshake.ApiVersions["versions"]
 }
 
 /** Resolves when the socket is connected. */
@@ -44,21 +43,21 @@ const connected = (
 const named = Handshake.apiVersions({ name: "eventbus-connector", version })
 
 /** Names this client to the node (KIP-511). A node that does not know that request is asked again, in the version that every node speaks. */
-const versionsOf = async (connection: Connection, timeoutMillis: number): Promise<Ready["versions"]> => {
+const versionsOf = async (connection: Connection, timeoutMillis: number): Promise<Handshake.ApiVersions> => {
   const first = await connection.send(named, timeoutMillis)
   const isOld = first.errorCode === Handshake.unsupportedVersion
-  const { errorCode, versions } = isOld ? await connection.send(Handshake.oldestApiVersions, timeoutMillis) : first
-  if (errorCode === 0) return versions
+  const answer = isOld ? await connection.send(Handshake.oldestApiVersions, timeoutMillis) : first
+  if (answer.errorCode === 0) return answer
   const { apiVersion } = isOld ? Handshake.oldestApiVersions : named
-  throw failure("UNSUPPORTED_VERSION", `the broker answered error ${errorCode} to ApiVersions ${apiVersion}`)
+  throw failure("UNSUPPORTED_VERSION", `the broker answered error ${answer.errorCode} to ApiVersions ${apiVersion}`)
 }
 
 const makeReady = async (connection: Connection, settings: Transport.Settings): Promise<Ready> => {
   const { connectionTimeoutMillis, requestTimeoutMillis, sasl } = settings
   const timeoutMillis = Math.min(connectionTimeoutMillis, requestTimeoutMillis)
-  const versions = await versionsOf(connection, timeoutMillis)
+  const { versions, features } = await versionsOf(connection, timeoutMillis)
   if (sasl !== undefined) await authenticate(connection, sasl, timeoutMillis)
-  return { connection, versions }
+  return { connection, versions, features }
 }
 
 /** `onOpening` gets the connection before it is ready, so that it can be closed then. Rejects with a `ClientFailure`. */

@@ -83,10 +83,14 @@ export interface ProtocolRequest {
   readonly requestTimeout?: number
 }
 
-/** The module with its type. Throws when `check` does not find what kafkajs 2.2.4 has. */
+/** The version of kafkajs that this package is written for. */
+export const kafkajsVersion = "2.2.4"
+
+/** The module with its type. Throws when `check` does not find what that version has. */
 const checked = <A>(name: string, module: unknown, check: (module: A) => boolean): A => {
   const typed = module as A
-  if (!check(typed)) throw new Error(`kafkajs: '${name}' is not as in version 2.2.4, which @eventbus/kafkajs needs`)
+  if (!check(typed))
+    throw new Error(`kafkajs: '${name}' is not as in version ${kafkajsVersion}, which @eventbus/kafkajs needs`)
   return typed
 }
 

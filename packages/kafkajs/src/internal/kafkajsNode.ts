@@ -1,7 +1,7 @@
 /** kafkajs's client of a node as the client's seam has it. */
 import { Handshake, type Transport } from "@eventbus/kafka-client"
 import { kafkajsFailure } from "./kafkajsFailure.ts"
-import type { Encoded, KafkaBroker, ProtocolRequest } from "./kafkajsInternals.ts"
+import { type Encoded, type KafkaBroker, kafkajsVersion, type ProtocolRequest } from "./kafkajsInternals.ts"
 import { closeAtOnce } from "./kafkajsPatches.ts"
 
 /** An empty list of tagged fields: kafkajs writes and reads the headers of versions that have none. */
@@ -9,8 +9,15 @@ const noTags = Buffer.of(0)
 
 const encoded = ({ encode, isFlexible }: Transport.Request<unknown>): Encoded => {
   const { bytes, whole } = encode()
-  const body = isFlexible ? Buffer.concat([noTags, bytes]) : bytes
-  return { buf: body, buffer: body, ...(whole !== undefined && !isFlexible && { whole }) }
+  const begin = whole === undefined ? -1 : whole.length - bytes.length - (isFlexible ? noTags.length : 0)
+  // Without room before it, a flexible body is copied.
+  if (whole === undefined || begin < 0) {
+    const body = isFlexible ? Buffer.concat([noTags, bytes]) : bytes
+    return { buf: body, buffer: body }
+  }
+  if (isFlexible) noTags.copy(whole, begin)
+  const body = whole.subarray(begin)
+  return { buf: body, buffer: body, whole }
 }
 
 interface Decoded<A> {
@@ -42,6 +49,9 @@ const protocolRequest = <A>(request: Transport.Request<A>): ProtocolRequest => {
   }
 }
 
+/** kafkajs asks for versions of APIs only, and names itself to no broker. */
+const features = Handshake.apiVersions({ name: "kafkajs", version: kafkajsVersion })
+
 export const kafkajsNode = (broker: KafkaBroker): Transport.NodeClient => {
   const { connectionPool } = broker
   const orFailure = <A>(promise: Promise<A>): Promise<A> =>
@@ -72,6 +82,10 @@ export const kafkajsNode = (broker: KafkaBroker): Transport.NodeClient => {
     versionsOf: (apiKey) => {
       const found = broker.versions?.[apiKey]
       return found === undefined ? undefined : { min: found.minVersion, max: found.maxVersion }
+    },
+    features: async () => {
+      const newest = broker.versions?.[features.apiKey]?.maxVersion ?? 0
+      return newest < features.apiVersion ? new Map() : (await send(features)).features
     },
     send,
     disconnect: () => orFailure(broker.disconnect()),

@@ -28,9 +28,9 @@ export class VarintReader {
 
 const zigzag = (value: number): number => (value >= 0 ? value * 2 : -value * 2 - 1)
 
-/** Bytes that a number takes. */
-export const varintSize = (value: number): number => {
-  let raw = zigzag(value)
+/** Bytes that a number of 0 or more takes without zig-zag, as Kafka's flexible versions write lengths (KIP-482). */
+export const unsignedVarintSize = (value: number): number => {
+  let raw = value
   let size = 1
   while (raw >= 0x80) {
     raw = Math.floor(raw / 0x80)
@@ -39,9 +39,9 @@ export const varintSize = (value: number): number => {
   return size
 }
 
-/** Writes a number and returns the position after it. */
-export const writeVarint = (bytes: Uint8Array, at: number, value: number): number => {
-  let raw = zigzag(value)
+/** Writes a number of 0 or more without zig-zag, and returns the position after it. */
+export const writeUnsignedVarint = (bytes: Uint8Array, at: number, value: number): number => {
+  let raw = value
   while (raw >= 0x80) {
     bytes[at++] = (raw % 0x80) | 0x80
     raw = Math.floor(raw / 0x80)
@@ -49,3 +49,10 @@ export const writeVarint = (bytes: Uint8Array, at: number, value: number): numbe
   bytes[at++] = raw
   return at
 }
+
+/** Bytes that a number takes. */
+export const varintSize = (value: number): number => unsignedVarintSize(zigzag(value))
+
+/** Writes a number and returns the position after it. */
+export const writeVarint = (bytes: Uint8Array, at: number, value: number): number =>
+  writeUnsignedVarint(bytes, at, zigzag(value))

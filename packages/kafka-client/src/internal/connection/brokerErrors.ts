@@ -81,6 +81,7 @@ const retryableTypes = new Set([
   "OFFSET_NOT_AVAILABLE",
   "THROTTLING_QUOTA_EXCEEDED",
   "UNKNOWN_TOPIC_ID",
+  "TRANSACTION_ABORTABLE",
   // A rolling upgrade, or the way back from one, ends it.
   "UNSUPPORTED_VERSION"
 ])

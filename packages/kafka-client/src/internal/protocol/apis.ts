@@ -146,8 +146,8 @@ export interface Apis extends MemberApis {
     }
   }
   readonly Produce: {
-    /** Writes the body, which is the same in all versions, when the connection takes the request. */
-    readonly payload: () => Body
+    /** Writes the body when the connection takes the request. */
+    readonly payload: (version: number) => Body
     readonly response: {
       readonly topics: ReadonlyArray<{
         readonly topicName: string
@@ -155,6 +155,7 @@ export interface Apis extends MemberApis {
       }>
     }
   }
+  readonly ProduceAdding: Apis["Produce"]
   readonly InitProducerId: {
     readonly payload: { readonly transactionalId?: string; readonly transactionTimeout: number }
     readonly response: ErrorCode & { readonly producerId: string; readonly producerEpoch: number }
@@ -185,9 +186,15 @@ export interface Apis extends MemberApis {
     }
     readonly response: { readonly topics: ReadonlyArray<ByTopic<PartitionError>> }
   }
+  readonly TxnOffsetCommitAdding: Apis["TxnOffsetCommit"]
   readonly EndTxn: {
     readonly payload: ProducerIdentity & { readonly transactionResult: boolean }
     readonly response: ErrorCode
+  }
+  readonly EndTxnBumping: {
+    readonly payload: Apis["EndTxn"]["payload"]
+    /** The identity of the next transaction. */
+    readonly response: ErrorCode & { readonly producerId: string; readonly producerEpoch: number }
   }
   readonly CreateTopics: {
     readonly payload: {

@@ -96,7 +96,16 @@ export class Reader {
     return this.int8() < 0 ? undefined : read()
   }
 
-  /** Passes over tagged fields (KIP-482). */
+  /** Tagged fields (KIP-482) by their tag. */
+  taggedFields(): ReadonlyMap<number, Reader> {
+    const fields = new Map<number, Reader>()
+    for (let left = this.unsignedVarint(); left > 0; left--) {
+      fields.set(this.unsignedVarint(), new Reader(this.take(this.unsignedVarint())))
+    }
+    return fields
+  }
+
+  /** Passes over tagged fields. */
   tags(): void {
     for (let left = this.unsignedVarint(); left > 0; left--) {
       this.unsignedVarint()

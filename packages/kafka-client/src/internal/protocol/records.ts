@@ -6,7 +6,7 @@ import { Writer } from "./writer.ts"
 
 export const Produce: Codec<"Produce"> = {
   ...{ key: 0, name: "Produce", versions: { min: 3, max: 7 }, throttledFrom: 6 },
-  encode: (write) => write(),
+  encode: (write, version) => write(version),
   decode: (reader, version) => {
     const topics = reader.array(() => ({
       topicName: reader.string(),
@@ -18,6 +18,35 @@ export const Produce: Codec<"Produce"> = {
       })
     }))
     reader.throttle()
+    return { topics }
+  }
+}
+
+/** Produce by which a leader adds its partitions to the transaction (KIP-890, Kafka 4.0). */
+export const ProduceAdding: Codec<"ProduceAdding"> = {
+  ...{ key: 0, name: "Produce", versions: only(12), throttledFrom: 6, isFlexible: true },
+  encode: (write, version) => write(version),
+  decode: (reader) => {
+    const topics = reader.compactArray(() => {
+      const topicName = reader.compactString()
+      const partitions = reader.compactArray(() => {
+        const result = { partition: reader.int32(), errorCode: reader.int16(), baseOffset: reader.decimal() }
+        // The time and the first offset of the log.
+        reader.skip(16)
+        reader.compactArray(() => {
+          reader.int32()
+          reader.compactString()
+          reader.tags()
+        })
+        reader.compactString()
+        reader.tags()
+        return result
+      })
+      reader.tags()
+      return { topicName, partitions }
+    })
+    reader.throttle()
+    reader.tags()
     return { topics }
   }
 }

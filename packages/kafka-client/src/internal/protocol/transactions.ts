@@ -1,5 +1,6 @@
 /** The requests of a producer's identity and of its transactions. */
 import type { Body } from "../../Transport.ts"
+import { only } from "./api.ts"
 import type { Apis, Codec, ProducerIdentity } from "./apis.ts"
 import { type Reader, readFlexiblePartitionErrors, readPartitionErrors } from "./reader.ts"
 import { unknownLeaderEpoch, Writer, writeOffsets } from "./writer.ts"
@@ -15,6 +16,9 @@ const readErrorCode = (reader: Reader) => {
 
 const identity = ({ transactionalId, producerId, producerEpoch }: ProducerIdentity): Writer =>
   new Writer().string(transactionalId).int64(BigInt(producerId)).int16(producerEpoch)
+
+const flexibleIdentity = ({ transactionalId, producerId, producerEpoch }: ProducerIdentity): Writer =>
+  new Writer().compactString(transactionalId).int64(BigInt(producerId)).int16(producerEpoch)
 
 export const InitProducerId: Codec<"InitProducerId"> = {
   ...{ key: 22, name: "InitProducerId", versions, throttledFrom },
@@ -87,8 +91,22 @@ export const TxnOffsetCommit: Codec<"TxnOffsetCommit"> = {
   }
 }
 
+/** TxnOffsetCommit by which the group's coordinator adds the offsets to the transaction (KIP-890, Kafka 4.0). */
+export const TxnOffsetCommitAdding: Codec<"TxnOffsetCommitAdding"> = { ...TxnOffsetCommit, versions: only(5) }
+
 export const EndTxn: Codec<"EndTxn"> = {
   ...{ key: 26, name: "EndTxn", versions, throttledFrom },
   encode: ({ transactionResult, ...producer }) => identity(producer).boolean(transactionResult).body,
   decode: readErrorCode
+}
+
+/** EndTxn that ends the epoch, too: a late request of the transaction is refused (KIP-890, Kafka 4.0). */
+export const EndTxnBumping: Codec<"EndTxnBumping"> = {
+  ...{ key: 26, name: "EndTxn", versions: only(5), throttledFrom, isFlexible: true },
+  encode: ({ transactionResult, ...producer }) => flexibleIdentity(producer).boolean(transactionResult).noTags().body,
+  decode: (reader) => {
+    const answer = { ...readErrorCode(reader), producerId: reader.decimal(), producerEpoch: reader.int16() }
+    reader.tags()
+    return answer
+  }
 }

@@ -40,7 +40,7 @@ export class PartitionLog {
   readonly partition: number
   /** Number of the last batch that was taken, counted over all partitions: the partition with the smallest is served next. Written by the sender. */
   lastTaken = 0
-  identity: Identity | undefined
+  #identity: Identity | undefined
   /** The last id that must not be used again. */
   retiredIdentity: Identity | undefined
   #sequence = 0
@@ -54,6 +54,11 @@ export class PartitionLog {
   constructor(topic: string, partition: number) {
     this.topic = topic
     this.partition = partition
+  }
+
+  /** The id of the next batch; undefined when it needs a new one. */
+  get identity(): Identity | undefined {
+    return this.#identity
   }
 
   /** Sequence number of the next batch. */
@@ -178,10 +183,17 @@ export class PartitionLog {
     this.#dropSettled()
   }
 
-  /** The next batch needs a new id, under which sequence numbers start at 0. */
+  /** The next batches go out under this id. Sequence numbers start at 0 under a new one. */
+  adoptIdentity(identity: Identity): void {
+    if (identity === this.#identity) return
+    this.#identity = identity
+    this.#sequence = 0
+  }
+
+  /** The next batch needs a new id. */
   retireIdentity(): void {
-    this.retiredIdentity = this.identity ?? this.retiredIdentity
-    this.identity = undefined
+    this.retiredIdentity = this.#identity ?? this.retiredIdentity
+    this.#identity = undefined
     this.#sequence = 0
   }
 

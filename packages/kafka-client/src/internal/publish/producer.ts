@@ -19,7 +19,10 @@ import { makeSender, type Sender } from "./sender.ts"
 import type { SenderOptions } from "./senderState.ts"
 
 /** The bounds that the options of a producer set. */
-export type ProducerLimits = Omit<SenderOptions, "kind" | "acks" | "transactionalId" | "newIdentity" | "beforeSend">
+export type ProducerLimits = Omit<
+  SenderOptions,
+  "kind" | "acks" | "transactionalId" | "produceApi" | "newIdentity" | "beforeSend" | "onWritten"
+>
 
 export const producerLimits = (options: Options, producer: Broker.ProducerOptions): ProducerLimits => ({
   codec: producer.compression ?? "none",
@@ -112,8 +115,10 @@ export const makeProducer = Effect.fnUntraced(function* (
       ...limits,
       ...guarantees,
       transactionalId: undefined,
+      produceApi: "Produce",
       newIdentity: newProducerId(cluster),
-      beforeSend: () => Effect.void
+      beforeSend: () => Effect.void,
+      onWritten: () => {}
     },
     errors,
     yield* Effect.scope

@@ -72,14 +72,15 @@ const settleFailure = (
 /** Gives each partition a producer id, and adds the partitions to the transaction, if there is one. */
 const prepare = Effect.fnUntraced(function* (batches: ReadonlyArray<TakenBatch>, state: SenderState) {
   const { options } = state
+  const isTransactional = options.kind === "transactional"
   for (const { log } of batches) {
-    if (log.identity !== undefined) continue
-    if (state.identity === undefined || state.identity === log.retiredIdentity) {
+    if (log.identity !== undefined && !isTransactional) continue
+    if (isTransactional || state.identity === undefined || state.identity === log.retiredIdentity) {
       state.identity = yield* options.newIdentity
     }
     // A transaction has only one id. Under a retired id the broker would take the batch for a duplicate.
     if (state.identity === log.retiredIdentity) return yield* Effect.fail(identityRetired)
-    log.identity = state.identity
+    log.adoptIdentity(state.identity)
   }
   yield* options.beforeSend(batches.map(({ log: { topic, partition } }) => ({ topic, partition })))
 })
@@ -99,8 +100,8 @@ const produce = Effect.fnUntraced(function* (
   const pending = compressBatches(batches.map(({ batch }) => batch))
   const compressed =
     pending === undefined ? undefined : yield* Effect.tryPromise({ try: () => pending, catch: fromThrown })
-  return yield* call(broker, "Produce", () =>
-    encodeProduce({ acks, timeoutMillis, transactionalId }, batches, compressed)
+  return yield* call(broker, options.produceApi, (version) =>
+    encodeProduce({ acks, timeoutMillis, transactionalId }, version, batches, compressed)
   )
 })
 
@@ -127,9 +128,11 @@ const request = Effect.fnUntraced(function* (node: number, batches: ReadonlyArra
     const { log, batch } = taken
     const result = results.get(log.topic)?.get(log.partition)
     const failed = result === undefined ? unanswered : failureOfCode(result.errorCode)
-    if (failed === undefined) log.acknowledged(batch, BigInt(result!.baseOffset))
-    else if (failed.type === "DUPLICATE_SEQUENCE_NUMBER") log.acknowledged(batch, -1n)
-    else if (settleFailure(taken, failed, "sent", state)) stale = true
+    const isDuplicate = failed?.type === "DUPLICATE_SEQUENCE_NUMBER"
+    if (failed === undefined || isDuplicate) {
+      state.options.onWritten()
+      log.acknowledged(batch, isDuplicate ? -1n : BigInt(result!.baseOffset))
+    } else if (settleFailure(taken, failed, "sent", state)) stale = true
   }
   return stale
 })

@@ -24,10 +24,14 @@ export interface SenderOptions {
   readonly requestTimeoutMillis: number
   /** How often to look for new partitions. */
   readonly metadataMaxAgeMillis: number
-  /** Requests a producer id. */
+  /** The request that writes. */
+  readonly produceApi: "Produce" | "ProduceAdding"
+  /** Requests a producer id; gives that of the current transaction, where there is one. */
   readonly newIdentity: Effect.Effect<Identity, ClientFailure>
   /** Runs before batches of these partitions are sent. */
   readonly beforeSend: (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) => Effect.Effect<void, ClientFailure>
+  /** Runs when a batch was written, before its records are settled. */
+  readonly onWritten: () => void
 }
 
 export interface SenderState {

@@ -1,6 +1,6 @@
 /**
  * The epochs of one transactional producer. After a failure whose outcome is uncertain it takes a new epoch: that aborts the open transaction, and keeps
- * out late requests of the old epoch.
+ * out late requests of the old epoch. Where the brokers can, the end of each transaction begins a new epoch, too (`implicitTransactions`).
  */
 import { type BrokerError, ConsumerRecord } from "@eventbus/core"
 import * as Effect from "effect/Effect"
@@ -10,24 +10,31 @@ import type { ClientFailure } from "../../ClientFailure.ts"
 import type { BrokerErrors, Subject } from "../connection/brokerErrors.ts"
 import type { Cluster } from "../connection/cluster.ts"
 import { isFenced } from "../wire/failures.ts"
+import type { Identity } from "./partitionLog.ts"
 import type { ProducerLimits } from "./producer.ts"
 import { makeSender, type Sender } from "./sender.ts"
 import {
+  explicitTransactions,
+  implicitTransactions,
   initProducerId,
+  type Requested,
+  type Requester,
   type TransactionalOptions,
-  type TransactionRequests,
-  transactionRequests
+  type TransactionRequests
 } from "./transactionRequests.ts"
 
-/** One epoch, and the contents of its current transaction. */
+/** An epoch that was asked for, or one that the end of its last transaction began, and the contents of its current transaction. */
 export interface Epoch {
+  /** Whose the current transaction is. */
+  identity: Identity
   readonly requests: TransactionRequests
   readonly sender: Sender
   readonly scope: Scope.Closeable
-  /** Partition keys that the coordinator has added to the current transaction. */
+  /** Keys of the partitions that records of the current transaction may be sent to. */
   readonly added: Set<string>
-  /** A partition and a group that the coordinator was asked to add, whatever it answered. */
-  requested: { readonly partition?: ConsumerRecord.TopicPartition; readonly groupId?: string }
+  requested: Requested
+  /** Whether a record was written in the current transaction. */
+  hasWritten: boolean
 }
 
 /** The state of one transactional producer. */
@@ -47,10 +54,12 @@ export interface Epochs {
 /** Starts a new epoch. */
 export const begin = Effect.fnUntraced(function* ({ cluster, errors, options, limits, parent }: Epochs) {
   const { transactionalId } = options
-  const identity = yield* initProducerId(cluster, options, limits.deliveryTimeoutMillis)
+  const { identity, isImplicit } = yield* initProducerId(cluster, options, limits.deliveryTimeoutMillis)
   const scope = yield* Scope.fork(parent)
   const added = new Set<string>()
-  const requests = transactionRequests(cluster, transactionalId, identity, limits.deliveryTimeoutMillis)
+  const millis = limits.deliveryTimeoutMillis
+  const requester: Requester = { cluster, transactionalId, identity: () => epoch.identity, millis }
+  const requests = isImplicit ? implicitTransactions(requester) : explicitTransactions(requester)
   const beforeSend = Effect.fnUntraced(function* (partitions: ReadonlyArray<ConsumerRecord.TopicPartition>) {
     const fresh = partitions.filter(({ topic, partition }) => !added.has(ConsumerRecord.partitionKey(topic, partition)))
     const [partition] = fresh
@@ -59,14 +68,24 @@ export const begin = Effect.fnUntraced(function* ({ cluster, errors, options, li
     yield* requests.addPartitions(fresh)
     for (const { topic, partition } of fresh) added.add(ConsumerRecord.partitionKey(topic, partition))
   })
-  const newIdentity = Effect.succeed(identity)
   const sender = yield* makeSender(
     cluster,
-    { ...limits, kind: "transactional", acks: -1, transactionalId, newIdentity, beforeSend },
+    {
+      ...limits,
+      kind: "transactional",
+      acks: -1,
+      transactionalId,
+      beforeSend,
+      produceApi: isImplicit ? "ProduceAdding" : "Produce",
+      newIdentity: Effect.sync(() => epoch.identity),
+      onWritten: () => {
+        epoch.hasWritten = true
+      }
+    },
     errors,
     scope
   )
-  const epoch: Epoch = { requests, sender, scope, added, requested: {} }
+  const epoch: Epoch = { identity, requests, sender, scope, added, requested: {}, hasWritten: false }
   return epoch
 })
 
@@ -87,34 +106,31 @@ export const currentOrNew = (epochs: Epochs): Effect.Effect<Epoch, BrokerError.B
       : Effect.succeed(epochs.current)
   })
 
-/** Ends the current transaction, if the coordinator knows of one. */
+/** Ends the current transaction, if the coordinator may know of one. */
 export const end = Effect.fnUntraced(function* (
   { errors, subject }: Epochs,
   epoch: Epoch,
   outcome: "commit" | "abort"
 ): Effect.fn.Return<void, BrokerError.BrokerError> {
-  if (epoch.added.size > 0 || epoch.requested.groupId !== undefined) {
-    yield* errors.map(epoch.requests.end(outcome), { ...subject, operation: `${outcome} a transaction of` })
+  const { requested, requests } = epoch
+  if (epoch.added.size > 0 || requested.groupId !== undefined) {
+    // A coordinator that was told of no partition and no group has nothing to commit, and refuses to.
+    const isEmpty = !epoch.hasWritten && requested.groupId === undefined
+    const ended = requests.end(isEmpty ? "abort" : outcome)
+    epoch.identity = yield* errors.map(ended, { ...subject, operation: `${outcome} a transaction of` })
   }
   epoch.added.clear()
   epoch.requested = {}
+  epoch.hasWritten = false
 })
 
-/** Fails when another producer owns the id, as far as is known. Repeats an earlier request, which the coordinator accepts only from the owner. */
-const assertNotFenced = ({ requested, requests }: Epoch): Effect.Effect<void, ClientFailure> => {
-  const { partition, groupId } = requested
-  const repeated =
-    partition !== undefined
-      ? requests.addPartitions([partition])
-      : groupId === undefined
-        ? Effect.void
-        : requests.addOffsets(groupId)
-  return Effect.catchIf(
-    repeated,
+/** Fails when another producer owns the id, as far as is known. */
+const assertNotFenced = ({ requested, requests }: Epoch): Effect.Effect<void, ClientFailure> =>
+  Effect.catchIf(
+    requests.assertOwner(requested),
     ({ type }) => !isFenced(type),
     () => Effect.void
   )
-}
 
 /** Longest time that aborting delays the caller. After it, the next transaction or the transaction timeout aborts the open one. */
 const abortTimeout = "10 seconds"

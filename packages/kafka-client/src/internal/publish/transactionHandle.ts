@@ -14,6 +14,8 @@ export interface OpenTransaction {
   active: boolean
   /** The first failure after which it is unknown what is in the transaction. */
   uncertain: BrokerError.BrokerError | undefined
+  /** Why the broker lets the transaction be aborted only, and the producer go on (`TRANSACTION_ABORTABLE`). */
+  abortable: BrokerError.BrokerError | undefined
   /** Why the group has refused the last offsets; undefined where it has taken them. */
   refusal: BrokerError.BrokerError | undefined
 }
@@ -30,9 +32,13 @@ const isUncertain = (error: BrokerError.BrokerError): boolean =>
   error._tag !== "UnknownTopic" &&
   !isRefusal(error)
 
+const isAbortable = (error: BrokerError.BrokerError): boolean =>
+  error._tag === "UnexpectedBrokerError" && error.code === "TRANSACTION_ABORTABLE"
+
 export const noteFailure = (epochs: Epochs, transaction: OpenTransaction, error: BrokerError.BrokerError): void => {
   noteIfFenced(epochs, error)
-  if (isUncertain(error)) transaction.uncertain ??= error
+  if (isAbortable(error)) transaction.abortable ??= error
+  else if (isUncertain(error)) transaction.uncertain ??= error
 }
 
 /** The answers of a group that does not know the member any more. */

@@ -23,7 +23,10 @@ const runTransaction =
       Effect.gen(function* () {
         const epoch = yield* restore(currentOrNew(epochs))
         epochs.current = epoch
-        const transaction: OpenTransaction = { epoch, active: true, uncertain: undefined, refusal: undefined }
+        const transaction: OpenTransaction = {
+          ...{ epoch, active: true },
+          ...{ uncertain: undefined, abortable: undefined, refusal: undefined }
+        }
         const certain = Effect.suspend(() =>
           transaction.uncertain === undefined ? Effect.void : Effect.fail(transaction.uncertain)
         )
@@ -31,7 +34,8 @@ const runTransaction =
           yield* restore(epoch.sender.drained)
           transaction.active = false
           yield* certain
-          if (transaction.refusal !== undefined) return yield* Effect.fail(transaction.refusal)
+          const refusal = transaction.abortable ?? transaction.refusal
+          if (refusal !== undefined) return yield* Effect.fail(refusal)
           yield* Effect.tapError(end(epochs, epoch, "commit"), (error) =>
             Effect.sync(() => noteFailure(epochs, transaction, error))
           )
