@@ -66,4 +66,28 @@ describe("an assignment of the broker", () => {
     assert.deepStrictEqual(take({ t: second }), ["t/0"])
     assert.deepStrictEqual(assignment.owned(), [{ topicId: second, partitions: [0] }])
   })
+
+  it("CLN-10 CLN-13 what the session has lost by itself is pending, and taken again: the broker assigns nothing twice", () => {
+    const { assignment, ownership, take } = make()
+    assignment.set([{ topicId: first, partitions: [0, 1] }])
+    take({ t: first })
+    assert.isFalse(assignment.isPending)
+    ownership.remove(ownership.all())
+    assert.isTrue(assignment.isPending)
+    assert.deepStrictEqual(take({ t: second }), [])
+    assert.isTrue(assignment.isPending)
+    assert.deepStrictEqual(take({ t: first }), ["t/0", "t/1"])
+    assert.isFalse(assignment.isPending)
+  })
+
+  it("CLN-10 a partition that is to be released does not keep the rest pending", () => {
+    const { assignment, ownership, take } = make()
+    assignment.set([{ topicId: first, partitions: [0, 1] }])
+    take({ t: first })
+    assignment.set([{ topicId: first, partitions: [0] }])
+    take({ t: first })
+    assert.isFalse(assignment.isPending)
+    ownership.remove([ownership.get({ topic: "t", partition: 1 })!])
+    assert.isFalse(assignment.isPending)
+  })
 })

@@ -16,27 +16,30 @@ export class BrokerAssignment {
   /** The id of the topic under which a partition was taken, by partition key. */
   readonly #takenAs = new Map<string, string>()
   #target: ReadonlyArray<PartitionsOfTopic> = []
-  #isPending = false
+  #isNew = false
 
   constructor(ownership: Ownership) {
     this.#ownership = ownership
   }
 
-  /** Something of the last assignment could not be taken yet. */
+  /**
+   * The last assignment is not applied: it is new, or the member does not own a part of it. That part could not be taken yet, or the session has lost it since, because a node said
+   * that its topic was deleted. The broker assigns nothing twice, so the member looks again by itself.
+   */
   get isPending(): boolean {
-    return this.#isPending
+    return this.#isNew || this.#target.some(({ topicId, partitions }) => this.#isMissing(topicId, partitions))
   }
 
   /** The broker has assigned these partitions, and no others. */
   set(target: ReadonlyArray<PartitionsOfTopic>): void {
     this.#target = target
-    this.#isPending = true
+    this.#isNew = true
   }
 
   /** The member is out of its group. */
   clear(): void {
     this.#target = []
-    this.#isPending = false
+    this.#isNew = false
     this.#takenAs.clear()
   }
 
@@ -44,24 +47,27 @@ export class BrokerAssignment {
   take(ids: ReadonlyMap<string, string>): ReadonlyArray<TopicPartition> {
     const nameOf = new Map(Array.from(ids, ([topic, id]) => [id, topic]))
     const owned: Array<TopicPartition> = []
-    let isPending = false
     for (const { topicId, partitions } of this.#target) {
       const topic = nameOf.get(topicId)
       // A node may lag behind, or the topic is deleted and the broker has not noticed yet: what is owned stays, and nothing is taken.
       const held = topic === undefined ? this.#heldAs(topicId) : []
       const wanted = topic === undefined ? held : partitions.map((partition) => ({ topic, partition }))
       const taken = wanted.filter((at) => !this.#isHeldAsAnother(at, topicId))
-      if (topic === undefined || taken.length < wanted.length) isPending = true
       for (const at of taken) this.#takenAs.set(keyOf(at), topicId)
       owned.push(...taken.filter(({ partition }) => partitions.includes(partition)))
     }
-    this.#isPending = isPending
+    this.#isNew = false
     return owned
   }
 
   /** The partitions that the member owns, as heartbeats report them. */
   owned(): ReadonlyArray<PartitionsOfTopic> {
     return byTopicId(this.#ownership.all(), (at) => this.#takenAs.get(keyOf(at)))
+  }
+
+  #isMissing(topicId: string, partitions: ReadonlyArray<number>): boolean {
+    const held = new Set(this.#heldAs(topicId).map(({ partition }) => partition))
+    return !partitions.every((partition) => held.has(partition))
   }
 
   #heldAs(topicId: string): ReadonlyArray<TopicPartition> {

@@ -62,6 +62,8 @@ interface Member extends Contact {
   assignor: Assignor
   /** It was said that another member has this member's name. */
   hasWarned: boolean
+  /** The coordinator may know this member by its name, and not say so: the answer to a join was lost, or it has refused the epoch alone. */
+  mayHaveName: boolean
 }
 
 /** The interval before the first answer: Kafka's default for groups. */
@@ -143,6 +145,17 @@ const awaitName = Effect.fnUntraced(function* (member: Member, failed: ClientFai
   yield* Effect.sleep(eagerMillis)
 })
 
+/** The coordinator refuses a static member that joins while it is known, also under the same member id. It says that it will be back, and then joins. */
+const releaseName = (member: Member): Effect.Effect<void> => {
+  const answered = () => {
+    member.mayHaveName = false
+  }
+  return Effect.match(leaveConsumerGroup(member.cluster, member.options, member.memberId), {
+    onSuccess: answered,
+    onFailure: (failed) => (isTransient(failed) ? undefined : answered())
+  })
+}
+
 /** The brokers do not have the assignor (`group.consumer.assignors`). */
 const useGroupsAssignor = (member: Member): Effect.Effect<void> => {
   const { groupId } = member.options
@@ -157,8 +170,10 @@ const useGroupsAssignor = (member: Member): Effect.Effect<void> => {
 
 /** Recovers from failures that joining again cures. Fails with all others, and when the coordinator was silent for a session timeout. */
 const recover = Effect.fnUntraced(function* (member: Member, failed: ClientFailure) {
+  if (failed.type === "UNRELEASED_INSTANCE_ID")
+    return yield* member.mayHaveName ? releaseName(member) : awaitName(member, failed)
+  member.mayHaveName = true
   if (outOfGroup.has(failed.type)) return yield* dropMembership(member)
-  if (failed.type === "UNRELEASED_INSTANCE_ID") return yield* awaitName(member, failed)
   if (failed.type === "UNSUPPORTED_ASSIGNOR" && member.assignor !== null) return yield* useGroupsAssignor(member)
   if (!isTransient(failed)) {
     yield* dropMembership(member)
@@ -209,7 +224,8 @@ export const makeConsumerMembership = (
     failures: 0,
     confirmedAt: performance.now(),
     assignor: assignorOf(options),
-    hasWarned: false
+    hasWarned: false,
+    mayHaveName: false
   }
   const { memberId } = member
   const join = Effect.suspend(() => (options.mayJoin() ? beat(member) : Effect.never))
