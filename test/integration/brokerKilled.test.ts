@@ -7,6 +7,7 @@ import { Binding, Broker, RetryPolicy, Serde, TopicName } from "@eventbus/core"
 import { RealKafka } from "@eventbus/kafka-runner"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect, Fiber } from "effect"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 import { frozenNode } from "./frozenNode.ts"
 import type { Handled } from "./journal.ts"
@@ -30,6 +31,7 @@ const reader = (topic: string, ackMode: "MANUAL" | "MANUAL_IMMEDIATE") => {
     groupId: name,
     naming: TopicName.perGroup,
     ackMode,
+    ...Transport.membership({}),
     value: Serde.string,
     retry: RetryPolicy.blocking(),
     handler: ({ record: { partition, offset }, value }) =>

@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import { Binding, Broker, RetryPolicy, Serde, TopicName } from "@eventbus/core"
 import type { RealKafka } from "@eventbus/kafka-runner"
 import { Effect } from "effect"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 
 const partitions = 6
@@ -39,7 +40,8 @@ const reader = (topic: string, groupId: string, ackMode: "MANUAL" | "MANUAL_IMME
       // With a broker away a topic of three replicas cannot be made.
       missingTopics: "wait"
     },
-    ...{ sessionTimeout: sessionMillis, heartbeatInterval: 3_000, autoOffsetReset: "earliest" },
+    ...Transport.membership({ sessionTimeout: sessionMillis, heartbeatInterval: 3_000 }),
+    autoOffsetReset: "earliest",
     handler: ({ record: { partition }, value }) =>
       Effect.sync(() => {
         times[partition]!.push(performance.now())

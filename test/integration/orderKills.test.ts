@@ -1,7 +1,7 @@
 /**
  * Order per key through retry topics (`orderingMode: "PER_KEY"`) while processes are killed (kill -9), suspended past their session, started and stopped, and the broker is
  * killed. Records fail on their way, and some end as dead letters. Afterwards nothing is lost, no key is parked, and the effects of the handlers are in the order that
- * `orderKills/verdict.ts` describes.
+ * `orderKills/verdict.ts` describes. In the consumer protocol, which refuses `PER_KEY`, failed records are tried again in place.
  *
  * `ORDER_KILLS=all` asks for the long version: a process dies every 3 seconds forty times, ten are suspended, the group goes 1 → 5 → 2 three times, and the broker dies three times.
  */
@@ -21,6 +21,21 @@ const { kills, stops, rounds, fullGroup, brokerKills } = isLong
   ? { kills: 40, stops: 10, rounds: 3, fullGroup: 5, brokerKills: 3 }
   : { kills: 6, stops: 1, rounds: 1, fullGroup: 3, brokerKills: 1 }
 
+const nothingIsParked = Effect.fnUntraced(function* (topic: string) {
+  const binding = KeyedBinding.make(
+    topic,
+    () => "none",
+    () => {}
+  )
+  const app = yield* Bus.start(binding)
+  // A key may be given up in the moment before it is free: its next owner finds nothing behind it.
+  const parked = Effect.orDie(Effect.flatMap(app.connector.parked(topic), ({ list }) => list))
+  yield* Bus.until(
+    "no key is parked",
+    Effect.map(parked, (keys) => keys.length === 0)
+  )
+})
+
 /** Everything is done, and the logs say so. */
 const settled = Effect.fnUntraced(function* ({ topic, lines, members, leave, outputs }: KeyedGroup.KeyedGroup) {
   const lags = Effect.forEach([topic, ...KeyedBinding.retryTopics(topic)], (each) => Bus.lag(topic, each))
@@ -32,13 +47,7 @@ const settled = Effect.fnUntraced(function* ({ topic, lines, members, leave, out
   yield* Bus.until("lag is 0", isIdle, { within: "180 seconds", otherwise: () => [seen, outputs()] })
   while (members.length > 0) yield* leave(0)
 
-  const app = yield* Bus.start(KeyedBinding.make(topic, () => {}))
-  // A key may be given up in the moment before it is free: its next owner finds nothing behind it.
-  const parked = Effect.orDie(Effect.flatMap(app.connector.parked(topic), ({ list }) => list))
-  yield* Bus.until(
-    "no key is parked",
-    Effect.map(parked, (keys) => keys.length === 0)
-  )
+  if (KeyedBinding.parks) yield* nothingIsParked(topic)
   const sources = (yield* Bus.readAll(topic)).map(({ partition, offset, key, value }) => ({
     ...{ place: `${partition}-${offset}`, key: Bus.text(key) ?? "", n: Number(Bus.text(value)) }
   }))

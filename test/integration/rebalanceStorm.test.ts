@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import { Binding, RetryPolicy, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Effect, Exit, Random, Scope } from "effect"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 import * as Journal from "./journal.ts"
 import * as Program from "./program.ts"
@@ -18,8 +19,7 @@ const member = (name: string, handled: Array<Done>) =>
     groupId: name,
     value: Serde.string,
     ackMode: "MANUAL",
-    sessionTimeout: "6 seconds",
-    heartbeatInterval: "500 millis",
+    ...Transport.membership({ sessionTimeout: "6 seconds", heartbeatInterval: "500 millis" }),
     retry: RetryPolicy.blocking(),
     handler: ({ record: { partition, offset }, value }) =>
       Effect.andThen(

@@ -2,6 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Binding, Broker, RetryPolicy, Serde } from "@eventbus/core"
 import { Effect, Fiber, Schedule } from "effect"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 
 export interface SteadyTraffic {
@@ -25,7 +26,7 @@ export const start = Effect.fnUntraced(function* (title: string) {
     value: Serde.string,
     retry: RetryPolicy.blocking(),
     // A session that ended is noticed soon.
-    heartbeatInterval: "1 second",
+    ...Transport.membership({ heartbeatInterval: "1 second" }),
     handler: ({ value }) => Effect.sync(() => void handled.push(Number(value)))
   })
   yield* Bus.createTopic(name, 1)

@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import { Binding, Broker, CurrentTransaction, Publisher, Route, Serde } from "@eventbus/core"
 import * as KafkaSuite from "@eventbus/kafka-runner/KafkaSuite"
 import { Deferred, Effect, Random } from "effect"
+import * as Transport from "../transport.ts"
 import * as Bus from "./bus.ts"
 import * as Journal from "./journal.ts"
 import * as Program from "./program.ts"
@@ -68,6 +69,7 @@ KafkaSuite.shared("transactions", (bootstrap) => {
           Binding.makeTransactional(`${name}-${by}`, {
             topic: name,
             groupId: name,
+            ...Transport.membership({}),
             value: Serde.string,
             handler: ({ value }) =>
               Effect.andThen(
@@ -128,7 +130,7 @@ KafkaSuite.shared("transactions", (bootstrap) => {
         )
         const app = yield* Bus.start(
           Binding.makeTransactional(name, {
-            ...{ topic: name, groupId: name, ...texts },
+            ...{ topic: name, groupId: name, ...texts, ...Transport.membership({}) },
             handler: ({ key, value }) =>
               Effect.andThen(
                 toCopies.inTransaction.publish({ key, value }),

@@ -1,16 +1,18 @@
 /** Requests go out in a version that node and client share, and a node that shares none is named. */
+import type { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { brokerErrors } from "../../packages/kafka-client/src/internal/connection/brokerErrors.ts"
 import { connect } from "../../packages/kafka-client/src/internal/connection/cluster.ts"
 import { securedOptions } from "../../packages/kafka-client/src/internal/connection/security.ts"
 import { call } from "../../packages/kafka-client/src/internal/wire/requests.ts"
+import * as Bus from "../integration/bus.ts"
 import { answering, apiKey, makeFakeBroker } from "./fakeBroker.ts"
 import { transports } from "./transports.ts"
 
 const heartbeat = { groupId: "g", groupGenerationId: 1, memberId: "m", groupInstanceId: null }
 
-describe.concurrent.each(transports)("versions ($name)", ({ open }) => {
+describe.concurrent.each(transports)("versions ($name)", ({ name, open }) => {
   it.live("CLN-18 a request goes out in the newest version that the node speaks, too", () =>
     Effect.gen(function* () {
       const broker = yield* makeFakeBroker(answering)
@@ -26,6 +28,36 @@ describe.concurrent.each(transports)("versions ($name)", ({ open }) => {
       }
       assert.deepStrictEqual(versions, [1, 2, 3, 3])
     })
+  )
+
+  // kafkajs keeps the versions of its first connection to a node.
+  it.live.skipIf(name === "KafkaJs")(
+    "CLN-18 a broker that goes back to an older release in a rolling upgrade gets requests in its versions",
+    () =>
+      Effect.gen(function* () {
+        const broker = yield* makeFakeBroker(answering)
+        const sockets = new Set<Socket>()
+        const versions: Array<number> = []
+        // As Kafka: a request in a version that it does not speak ends the connection.
+        broker.behave = ({ apiKey: key, apiVersion, socket, answer }) => {
+          sockets.add(socket)
+          if (key === apiKey.heartbeat) versions.push(apiVersion)
+          if (key === apiKey.heartbeat && apiVersion > broker.spoken.get(key)!.max) socket.destroy()
+          else answer()
+        }
+        const cluster = yield* connect(securedOptions({ brokers: [broker.address] }, open))
+        const beat = Effect.flatMap(cluster.node(1), (node) => call(node, "Heartbeat", heartbeat))
+        for (const max of [3, 1, 2]) {
+          broker.spoken = new Map([...broker.spoken, [apiKey.heartbeat, { min: 0, max }]])
+          for (const socket of sockets) socket.destroy()
+          yield* Bus.until("the connections have ended", () => broker.connections() === 0)
+          // The client learns of the end by its next turn.
+          yield* Effect.sleep("20 millis")
+          yield* beat
+          yield* beat
+        }
+        assert.deepStrictEqual(versions, [3, 3, 1, 1, 2, 2])
+      })
   )
 
   it.live(

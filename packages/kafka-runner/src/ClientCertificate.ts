@@ -38,13 +38,13 @@ const timeOf = (date: Date): Buffer => {
 
 const dayMillis = 86_400_000
 
-/** Makes a certificate of `CN=name`, valid from yesterday for a week. */
-export const make = (name: string): ClientCertificate => {
+/** Makes a certificate of `CN=name`, valid from yesterday on. `lifeMillis`: from now to its end, in milliseconds; the end is a full second. Default 6 days. */
+export const make = (name: string, lifeMillis = 6 * dayMillis): ClientCertificate => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
   const validity = der(
     tag.sequence,
     timeOf(new Date(Date.now() - dayMillis)),
-    timeOf(new Date(Date.now() + 6 * dayMillis))
+    timeOf(new Date(Date.now() + lifeMillis))
   )
   const serial = der(tag.integer, Buffer.concat([Buffer.from([1]), randomBytes(8)]))
   const subject = nameOf(name)

@@ -26,7 +26,7 @@ const binding = Binding.make(task.name, {
   topic: task.topic,
   groupId: task.groupId,
   value: Serde.string,
-  ...task.settings,
+  ...Transport.membership(task.settings),
   retry: RetryPolicy.blocking(),
   handler: ({ record: { partition, offset }, value }) => {
     const of = { partition, offset: Number(offset), value }

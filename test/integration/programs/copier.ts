@@ -16,8 +16,10 @@ const copying = Binding.makeTransactional(task.name, {
   groupId: task.groupId,
   value: Serde.string,
   maxPollRecords: 20,
-  ...(sessionTimeout === undefined ? {} : { sessionTimeout }),
-  ...(heartbeatInterval === undefined ? {} : { heartbeatInterval }),
+  ...Transport.membership({
+    ...(sessionTimeout === undefined ? {} : { sessionTimeout }),
+    ...(heartbeatInterval === undefined ? {} : { heartbeatInterval })
+  }),
   handler: Effect.fnUntraced(function* ({ record, value }) {
     yield* CurrentTransaction.send({ topic: `${task.topic}-copy`, key: record.key, value: record.value })
     yield* Effect.sleep(task.handlerMillis)

@@ -16,9 +16,7 @@ const write = (line: Line): void => void writeSync(file, `${JSON.stringify(line)
 const tenures = new Map<number, string>()
 let assignments = 0
 
-const binding = KeyedBinding.make(topic, (step) =>
-  write({ ...step, tenure: tenures.get(partitionOf(step.place)) ?? `${process.pid}-none` })
-)
+const binding = KeyedBinding.make(topic, (place) => tenures.get(partitionOf(place)) ?? `${process.pid}-none`, write)
 
 const begin = Effect.gen(function* () {
   const connector = yield* EventBusConnector.EventBusConnector

@@ -59,7 +59,7 @@ const binding = Binding.make(task.name, {
   topic: task.topic,
   groupId: task.groupId,
   value: Serde.string,
-  ...task.settings,
+  ...Transport.membership(task.settings),
   retry: RetryPolicy.tiered({
     blocking: { maxAttempts: 1 },
     tiers: [1_000, 1_500].map((delay) => ({ delay, maxAttempts: 1, concurrency: 16 }))
