@@ -51,7 +51,7 @@ export class Entry {
   /** Everything of the key below it is done. */
   doneTo: bigint
   /** Followers in memory, the next one in front. */
-  readonly followers = new Followers()
+  readonly followers: Followers
   /** From this offset on followers are in the source alone; undefined when all are in memory. */
   evictedFrom: bigint | undefined = undefined
   /** The timestamp of the record at `evictedFrom`; undefined while that record is not known. */
@@ -98,6 +98,7 @@ export class Entry {
   constructor(key: string, keyBytes: Uint8Array, offset: bigint, epoch: number, parts: number, nowMillis: number) {
     this.key = key
     this.keyBytes = Detached.bytes(keyBytes)
+    this.followers = new Followers(this.keyBytes)
     this.offset = offset
     this.hop = 0
     this.epoch = epoch
@@ -114,7 +115,7 @@ export class Entry {
 
   /** The first follower, as far as it is known. */
   get firstFollower(): { readonly offset: bigint; readonly timestamp: number } | undefined {
-    const { first } = this.followers
+    const first = this.followers.firstAt
     if (first !== undefined) return first
     const { evictedFrom: offset, evictedMillis: timestamp } = this
     return offset === undefined || timestamp === undefined ? undefined : { offset, timestamp }

@@ -6,7 +6,6 @@ import type { ConsumerRecord } from "../../ConsumerRecord.ts"
 import type { ParkedKeys } from "../partition/commitMetadata.ts"
 import type { Partition } from "../partition/partition.ts"
 import type { Entry } from "./entry.ts"
-import { bytesOf } from "./followers.ts"
 import { KeyIndex } from "./keyIndex.ts"
 import type { ParkedRoom } from "./parkedRoom.ts"
 import type { Bodies } from "./unitOptions.ts"
@@ -127,9 +126,11 @@ export class KeyTable {
     else this.#changed()
   }
 
-  /** Forgets free keys that the main topic has passed. */
-  forgetPassed(position: bigint): void {
-    for (const entry of this.#gone) if (entry.from <= position) this.forget(entry)
+  /** Forgets free keys that the main topic has passed with this record. Mostly there are none, and the record is not asked for its offset. */
+  forgetPassed(record: ConsumerRecord): void {
+    if (this.#gone.size === 0) return
+    const { offset } = record
+    for (const entry of this.#gone) if (entry.from <= offset) this.forget(entry)
   }
 
   forget(entry: Entry): void {
@@ -144,15 +145,12 @@ export class KeyTable {
   /** Keeps a follower in memory while there is room. A key that drains has always room for some. False when the follower is in the source alone. */
   remember(entry: Entry, record: ConsumerRecord): boolean {
     const { bodies } = this.#options
-    const bytes = bytesOf(record)
-    const hasRoom = bodies.bytes + bytes <= bodies.most
-    if (!hasRoom && !(entry.isDraining && entry.followers.bytes < leastBytes)) {
-      this.evict(entry, record.offset, record.timestamp)
-      return false
-    }
-    this.#hold(bytes)
-    entry.followers.add(record, bytes)
-    return true
+    const { followers } = entry
+    const hasRoom = entry.isDraining && followers.bytes < leastBytes
+    const bytes = followers.add(record, hasRoom ? Number.POSITIVE_INFINITY : bodies.most - bodies.bytes)
+    if (bytes === undefined) this.evict(entry, record.offset, record.timestamp)
+    else this.#hold(bytes)
+    return bytes !== undefined
   }
 
   /** A follower was read from the source again. False when there is no room for it. */
@@ -165,9 +163,7 @@ export class KeyTable {
 
   /** This record is handled in front of all followers. */
   addFirst(entry: Entry, record: ConsumerRecord): void {
-    const bytes = bytesOf(record)
-    entry.followers.addFirst(record, bytes)
-    this.#hold(bytes)
+    this.#hold(entry.followers.addFirst(record))
     this.followers++
   }
 
@@ -209,7 +205,7 @@ export class KeyTable {
 
   /** The followers from an offset on are read from the source again. */
   forgetFollowers(entry: Entry, from: bigint): void {
-    for (let first = entry.followers.first; first !== undefined; first = entry.followers.first) {
+    for (let first = entry.followers.firstAt; first !== undefined; first = entry.followers.firstAt) {
       // A record of a former owner's time is counted again when it is read again.
       if (this.isOfFormerOwner(first.offset)) this.followers--
       else entry.evictedRecords++

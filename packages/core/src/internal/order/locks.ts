@@ -96,7 +96,7 @@ export class Locks {
 
   /** Makes this the key's lock, in this step. */
   #lockCopy(entry: Entry, to: LockTarget, copy: Copy): Copy {
-    const next = entry.followers.first?.offset ?? entry.evictedFrom ?? this.#firstBehind(entry, to)
+    const next = entry.followers.firstAt?.offset ?? entry.evictedFrom ?? this.#firstBehind(entry, to)
     this.#move(entry, to)
     const { offset, hop, epoch, move } = entry
     const lock = { kind: to.kind, offset, hop, epoch, next }

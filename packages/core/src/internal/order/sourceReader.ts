@@ -42,6 +42,10 @@ export const run = Effect.fnUntraced(function* (unit: Unit, options: SourceReade
   const reader = yield* Effect.orDie(Effect.retry(options.broker.reader({ isolationLevel }), readAgain))
   // The first pass is for all of them: the locks of a former owner say where their followers are.
   yield* pass(unit, reader, options, Array.from(unit.table.evicted))
+  // The reader is there before somebody needs it: a key that is parked from now on needs nothing.
+  unit.onWork = () => {
+    if (unit.table.evicted.size > 0) work.openUnsafe()
+  }
   while (true) {
     work.closeUnsafe()
     const waiting = Array.from(unit.table.evicted).filter(

@@ -78,7 +78,7 @@ export class Unit {
   takeMain(record: ConsumerRecord, sequence: number): boolean {
     const { table } = this
     if (record.key === null || table.size === 0) return false
-    table.forgetPassed(record.offset)
+    table.forgetPassed(record)
     const entry = table.get(record.key)
     if (entry === undefined) return false
     if (entry.isGone && record.offset >= entry.from) {

@@ -140,7 +140,7 @@ const fromEntry = (entry: Entry, known: Told) => {
   const { followers, offset, doneTo } = entry
   const state = stateOfEntry(entry)
   // A held record that is decided about is the first of what follows it.
-  const isAmongThem = followers.first !== undefined && followers.first.offset <= offset
+  const isAmongThem = followers.firstAt !== undefined && followers.firstAt.offset <= offset
   return {
     ...{ key: entry.keyBytes, state, offset: BigInts.max(doneTo, offset) },
     ...(state === "waiting" ? {} : { dueMillis: undefined, tier: undefined }),

@@ -56,28 +56,43 @@ const encoder = new TextEncoder()
 
 const text = (key: string, value: string): Header => ({ key, value: encoder.encode(value) })
 
-const bondText = ({ clusterId, topicId = "", topic, partition, groupId }: Bond): string =>
-  [clusterId, topicId, topic, partition, groupId].join("/")
+/** One bond serves a unit for as long as it lives. */
+const bondHeaders = new WeakMap<Bond, Header>()
+
+const bondHeader = (bond: Bond): Header => {
+  const before = bondHeaders.get(bond)
+  if (before !== undefined) return before
+  const { clusterId, topicId = "", topic, partition, groupId } = bond
+  const made = text(Names.orderBond, [clusterId, topicId, topic, partition, groupId].join("/"))
+  bondHeaders.set(bond, made)
+  return made
+}
+
+const kindHeader: Readonly<Record<LockKind, Header>> = {
+  retry: text(Names.orderKind, "retry"),
+  next: text(Names.orderKind, "next"),
+  held: text(Names.orderKind, "held")
+}
 
 export const ofLock = (bond: Bond, { kind, offset, hop, epoch, next }: Lock): ReadonlyArray<Header> => [
-  text(Names.orderKind, kind),
+  kindHeader[kind],
   number(Names.orderOffset, offset),
   number(Names.orderHop, hop),
   number(Names.orderEpoch, epoch),
   number(Names.orderNext, next),
-  text(Names.orderBond, bondText(bond))
+  bondHeader(bond)
 ]
 
 export const ofClaim = (bond: Bond, epoch: number): ReadonlyArray<Header> => [
   text(Names.orderKind, "claim"),
   number(Names.orderEpoch, epoch),
-  text(Names.orderBond, bondText(bond))
+  bondHeader(bond)
 ]
 
 export const ofCommand = (bond: Bond, { kind, offset }: Command): ReadonlyArray<Header> => [
   text(Names.orderKind, kind),
   number(Names.orderOffset, offset),
-  text(Names.orderBond, bondText(bond))
+  bondHeader(bond)
 ]
 
 /** Says that an operator has accepted the loss of order behind all strangers that lie below an offset of the same retry partition. */
@@ -89,7 +104,7 @@ export interface Acceptance {
 export const ofAcceptance = (bond: Bond, offset: bigint): ReadonlyArray<Header> => [
   text(Names.orderKind, "accept-loss"),
   number(Names.orderOffset, offset),
-  text(Names.orderBond, bondText(bond))
+  bondHeader(bond)
 ]
 
 /** A record of another incarnation of the source topic, of another cluster, or of a former name of the group. */
@@ -128,8 +143,13 @@ export const isForNoHandler = (record: ConsumerRecord): boolean => {
 export const read = (record: ConsumerRecord, bond: Bond): OwnRecord | Stranger | undefined => {
   const kind = HeaderValues.text(HeaderValues.last(record.headers, Names.orderKind))
   if (kind === undefined) return undefined
-  const bound = HeaderValues.text(HeaderValues.last(record.headers, Names.orderBond)) ?? ""
-  if (bound === bondText(bond)) return parse(record, kind)
+  const bound = HeaderValues.last(record.headers, Names.orderBond)
+  // Nearly every lock is the unit's own: comparing bytes costs less than reading them as text.
+  if (HeaderValues.isSame(bound, bondHeader(bond).value)) return parse(record, kind)
+  return ofStranger(record, kind, HeaderValues.text(bound) ?? "", bond)
+}
+
+const ofStranger = (record: ConsumerRecord, kind: string, bound: string, bond: Bond): Stranger | undefined => {
   const groupId = groupOfSameSource(bound, bond)
   if (groupId === undefined) return undefined
   const parsed = parse(record, kind)

@@ -35,6 +35,7 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
   readonly #valueAt: number
   readonly #valueLength: number
   #offset: bigint | undefined
+  #key: Uint8Array | null | undefined
   #headers: ReadonlyArray<ConsumerRecord.Header> | undefined
 
   /** `reader` stands after the record's length and attributes. The headers stay unread, unless there are none. */
@@ -83,7 +84,9 @@ export class FetchedRecord implements ConsumerRecord.ConsumerRecord {
   }
 
   get key(): Uint8Array | null {
-    return this.#slice(this.#keyAt, this.#keyLength)
+    // Asked for more than once: order per key looks the record's key up before it is decoded.
+    if (this.#key === undefined) this.#key = this.#slice(this.#keyAt, this.#keyLength)
+    return this.#key
   }
 
   get value(): Uint8Array | null {
