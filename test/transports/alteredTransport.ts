@@ -16,6 +16,7 @@ export const altered =
           connect: () => node.connect(),
           isConnected: () => node.isConnected(),
           isBusy: () => node.isBusy(),
+          features: () => node.features(),
           versionsOf: (apiKey) => node.versionsOf(apiKey),
           send: <A>(request: Transport.Request<A>) => alter(request, () => node.send(request)) as Promise<A>,
           disconnect: () => node.disconnect(),

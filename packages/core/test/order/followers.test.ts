@@ -100,8 +100,16 @@ const memory = async (): Promise<number> => {
 const most = 2 * 1024 * 1024
 const header = (name: string): Header => ({ key: name, value: new Uint8Array(24) })
 
+interface Case {
+  readonly keys: number
+  /** How many for each key. */
+  readonly perKey?: number
+  readonly size: number
+  readonly headers?: Array<Header>
+}
+
 describe("the memory of followers (maxParkedBytes)", () => {
-  it.each([
+  it.each<[string, Case]>([
     ["small ones, many for each key", { keys: 50, size: 100 }],
     ["one for each key", { keys: 10_000, perKey: 1, size: 100 }],
     ["two for each key", { keys: 10_000, perKey: 2, size: 20 }],

@@ -1,5 +1,5 @@
 /**
- * The followers of one key that are in memory, in the order of their offsets. They are kept as bytes, in blocks, and a record is made when it is its turn: as objects they would take
+ * The followers of one key that are in memory, in the order of their offsets. They are kept as bytes, in blocks, and a record is made when it is handled: as objects they would take
  * several times the memory that their bytes take, and the collector would carry each of them along.
  */
 import type { ConsumerRecord, Header } from "../../ConsumerRecord.ts"
@@ -11,7 +11,7 @@ const mostBlockBytes = 16 * 1024
 /** The cost of a block beside its bytes, measured: 350 in the heap, and what stands beside its bytes outside of it. */
 const blockBytes = 448
 
-/** What consecutive records mostly have in common. */
+/** Fields that consecutive records mostly share. */
 interface Shape
   extends Pick<ConsumerRecord, "topic" | "partition" | "timestampType" | "transactional" | "compression"> {
   readonly names: ReadonlyArray<string>

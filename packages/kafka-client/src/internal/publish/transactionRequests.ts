@@ -30,9 +30,7 @@ export const offsetsOf = (group: string | Broker.ConsumerGroupMetadata): Offsets
   typeof group === "string" ? ofGroup(group) : { ...group, groupInstanceId: group.groupInstanceId ?? null }
 
 /** Offsets to commit in a transaction. */
-type Offsets = ReadonlyArray<
-  ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }
->
+type Offsets = ReadonlyArray<ConsumerRecord.TopicPartition & { readonly offset: bigint; readonly metadata?: string }>
 
 /** A partition and a group, of many, that the coordinator was asked to add to a transaction, whatever it answered. */
 export interface Requested {
