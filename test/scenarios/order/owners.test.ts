@@ -158,6 +158,34 @@ describe("owners of keys", () => {
     })
   )
 
+  scenario("PKO-02 a lock that a former owner publishes late repeats nothing once its key is done", () =>
+    Effect.gen(function* () {
+      yield* ready
+      const memory = yield* MemoryBroker.MemoryBroker
+      const tiers = ["60 seconds"] as const
+      const first = yield* start(keyed({ fails: { a1: 1 }, tiers }).binding)
+      yield* publishKeyed("a1", "a2")
+      yield* advance("30 seconds")
+      const [lock] = yield* locks
+      yield* inTime(first.close)
+      // The lock of b waits for half a minute longer, and the late lock of a lies behind it.
+      const second = yield* start(keyed({ fails: { b1: 1 }, tiers }).binding)
+      yield* publishKeyed("b1")
+      yield* advance("1 second")
+      yield* memory.append(tier, 0, [changed(lock!, {})])
+      yield* inTime(second.close)
+      const third = keyed({ tiers })
+      const going = yield* start(third.binding)
+      yield* advance("40 seconds")
+      assert.deepStrictEqual(third.handled, ["a1", "a2"])
+      yield* inTime(going.close)
+      const fourth = keyed({ tiers })
+      yield* start(fourth.binding)
+      yield* advance("120 seconds")
+      assert.deepStrictEqual(fourth.handled, ["b1"])
+    })
+  )
+
   for (const [title, change] of [
     ["of another group", { bond: "memory//orders/0/others" }],
     ["of another partition", { bond: "memory//orders/7/billing" }],

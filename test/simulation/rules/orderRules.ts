@@ -124,24 +124,35 @@ const covered: OrderRule["check"] = (entry, book) => {
   return uncoveredByCopies(book, committed, locks)
 }
 
-/** The highest lock of each key that a new owner believes. One that is gone counts: what it kept back is reported, or has a new lock. */
+/**
+ * The highest lock of each key that a new owner believes. One that is gone counts: what it kept back is reported, or has a new lock. So does one whose claim is gone, where its key has no
+ * other: it is void for the new owner, who believes it all the same.
+ */
 const locksOf = (
   book: OrderBook,
   main: PartitionName,
   committed: OrderBook["committed"]
 ): ReadonlyMap<string, StoredLock> => {
   const best = new Map<string, StoredLock>()
+  const withoutClaim = new Map<string, StoredLock>()
   for (const tier of book.tiersOf(main)) {
     const { offset: from = 0n, epoch = 0 } = committed.get(tier) ?? {}
     let inForce = epoch
+    let claimGone = 0
     for (const lock of book.locks.get(tier) ?? []) {
       const isGone = book.deletions.isGone(tier, lock.at)
       if (lock.at < from && !isGone) continue
-      if (lock.key === null) inForce = isGone ? inForce : Math.max(inForce, lock.epoch)
-      else if ((isGone || lock.epoch === inForce) && isHigher(lock, best.get(lock.key))) best.set(lock.key, lock)
+      if (lock.key === null && isGone) claimGone = Math.max(claimGone, lock.epoch)
+      else if (lock.key === null) inForce = Math.max(inForce, lock.epoch)
+      else if (isGone || lock.epoch === inForce) keepHigher(best, lock.key, lock)
+      else if (lock.epoch === claimGone && claimGone > inForce) keepHigher(withoutClaim, lock.key, lock)
     }
   }
-  return best
+  return new Map([...withoutClaim, ...best])
+}
+
+const keepHigher = (locks: Map<string, StoredLock>, key: string, lock: StoredLock): void => {
+  if (isHigher(lock, locks.get(key))) locks.set(key, lock)
 }
 
 const isHigher = ({ offset, hop }: StoredLock, other: StoredLock | undefined): boolean =>

@@ -205,8 +205,7 @@ const entryOf = (
   entry.kind = lock.kind
   entry.part = part
   entry.from = lock.kind === "next" ? lock.offset : lock.offset + 1n
-  const isVoid = scans.some(({ bestVoid }) => bestVoid.get(key)?.record === record)
-  for (const scan of scans) entry.copies[scan.part] = lastCopy(scan, key, isVoid)
+  for (const scan of scans) entry.copies[scan.part] = lastCopy(scan, key)
   // Nothing of the key lies between its lock and where the lock says that its first follower can be.
   const first = BigInts.max(entry.from, lock.next)
   if (first < main.position()) unit.table.evict(entry, first)

@@ -170,9 +170,9 @@ export const highestOf = (scans: ReadonlyArray<LockScan>, mainPosition: bigint):
   return best
 }
 
-/** Where the last copy of a key lies in the retry partition that was read; -1 where there is none. */
-export const lastCopy = ({ last, lastVoid }: LockScan, key: string, isVoid: boolean): bigint =>
-  BigInts.max(last.get(key) ?? -1n, (isVoid ? lastVoid.get(key) : undefined) ?? -1n)
+/** Where the last copy of a key lies in the retry partition that was read; -1 where there is none. A void one counts: an owner that finds no other takes it for the key's lock. */
+export const lastCopy = ({ last, lastVoid }: LockScan, key: string): bigint =>
+  BigInts.max(last.get(key) ?? -1n, lastVoid.get(key) ?? -1n)
 
 const keepHigher = <A extends Found>(best: Map<string, A>, key: string, found: A): void => {
   const known = best.get(key)
